@@ -1,0 +1,44 @@
+"""What every test run shares: checked shapes, hypothesis profiles, and a seeded generator."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+from jaxtyping import install_import_hook
+
+# Contract classes and helpers are no test files, so pytest must be told to explain their assertions too.
+pytest.register_assert_rewrite("contracts", "support")
+
+# Before the first import of the package, doctests' included: from here on each annotation is checked at run time.
+install_import_hook("statewise", "support.checked")
+
+_EVERYWHERE = settings(
+    deadline=None,  # the first call may compile a kernel, and machines differ: no test is timed
+    suppress_health_check=[
+        HealthCheck.too_slow,  # a loaded machine is no reason to fail
+        HealthCheck.differing_executors,  # a contract's test is one function run by every subclass
+    ],
+)
+settings.register_profile("local", _EVERYWHERE, max_examples=25)
+settings.register_profile("reproducible", _EVERYWHERE, max_examples=25, derandomize=True, print_blob=True)
+settings.register_profile("slow", _EVERYWHERE, max_examples=200)
+# `--hypothesis-profile` on the command line still wins.
+settings.load_profile("reproducible" if os.environ.get("CI") == "true" else "local")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("needs an accelerator")
+
+
+@pytest.fixture
+def generator(request: pytest.FixtureRequest) -> torch.Generator:
+    """A CPU generator whose seed is the test's own name: inputs differ between tests, not between runs.
+
+    Not for tests under ``@given``, whose examples would share its state: draw a seed there instead.
+    """
+    return torch.Generator().manual_seed(zlib.crc32(request.node.nodeid.encode()))

@@ -1,0 +1,25 @@
+"""The transition functions, one file each, with their backward formulas."""
+
+from statewise.cells.base import Cell, Product, Transition, TransitionGrads
+from statewise.cells.gru import GRUCell, ResetBeforeGRUCell
+from statewise.cells.lstm import LSTMCell
+from statewise.cells.mgu import MGUCell
+from statewise.cells.peephole import PeepholeLSTMCell
+from statewise.cells.rac import RACCell
+from statewise.cells.rnn import NONLINEARITIES, RNNCell, modrelu
+
+__all__ = [
+    "NONLINEARITIES",
+    "Cell",
+    "GRUCell",
+    "LSTMCell",
+    "MGUCell",
+    "PeepholeLSTMCell",
+    "Product",
+    "RACCell",
+    "RNNCell",
+    "ResetBeforeGRUCell",
+    "Transition",
+    "TransitionGrads",
+    "modrelu",
+]

@@ -1,0 +1,115 @@
+"""What the explicit engines share: how a recurrence becomes the arguments of an autograd function, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from statewise.engine.recurrence import Recurrence, Step, Unrolled
+from statewise.errors import SecondDerivativeError
+
+_FIELDS = (
+    "inputs",
+    "input_term",
+    "weight_ih",
+    "bias_ih",
+    "weight_hh",
+    "bias_hh",
+    "initial_state",
+    "initial_memory",
+)
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The gradients of a recurrence, those of the input term not yet passed on to inputs and weights."""
+
+    input_term: Tensor
+    weight_hh: Tensor
+    bias_hh: Tensor | None
+    initial_state: Tensor
+    initial_memory: Tensor | None
+    extra: list[Tensor]
+    parameters: list[Tensor]
+
+
+class FunctionArguments:
+    """A recurrence as a flat row of tensors, since autograd looks at nothing else."""
+
+    def __init__(self, call: Recurrence) -> None:
+        learnt = [parameter for step in call.chain for parameter in step.parameters]
+        self.tensors: list[Tensor | None] = [*(getattr(call, name) for name in _FIELDS), *call.extra, *learnt]
+        self._gates = len(call.cell.observed)
+        # Detached, so that the function's context never holds on to the graph it is part of.
+        self._template = self._rebuild(call, [None if t is None else t.detach() for t in self.tensors])
+
+    def bind(self, tensors: tuple[Tensor | None, ...]) -> Recurrence:
+        """The recurrence with these tensors in place of its own."""
+        return self._rebuild(self._template, [None if t is None else t.detach() for t in tensors])
+
+    @staticmethod
+    def _rebuild(call: Recurrence, tensors: list[Tensor | None]) -> Recurrence:
+        row = iter(tensors)
+        fields: dict[str, Any] = {name: next(row) for name in _FIELDS}
+        fields["extra"] = tuple(next(row) for _ in call.extra)
+        fields["chain"] = tuple(
+            Step(step.transform, step.draws, tuple(next(row) for _ in step.parameters))  # type: ignore[misc]
+            for step in call.chain
+        )
+        return replace(call, **fields)
+
+    def unrolled(self, outputs: tuple[Tensor | None, ...]) -> Unrolled:
+        """The function's outputs (states, final state, final memory, memories, probabilities, gates) by name."""
+        states, final_state, final_memory, memories, probabilities, *gates = outputs
+        assert states is not None and final_state is not None
+        seen = tuple(gate for gate in gates if gate is not None)
+        return Unrolled(states, final_state, final_memory, memories, seen, probabilities)
+
+    def spread(self, call: Recurrence, grads: Gradients, needed: tuple[bool, ...]) -> list[Tensor | None]:
+        """All gradients in the order of ``tensors``; one big product for each weight, none that nobody asked for."""
+        wants = dict(zip(_FIELDS, needed, strict=False))
+        term = grads.input_term
+        projected = call.inputs is not None and call.weight_ih is not None
+        found: dict[str, Tensor | None] = dict.fromkeys(_FIELDS)
+        found["input_term"] = None if projected else term
+        if projected:
+            assert call.inputs is not None and call.weight_ih is not None
+            if wants["inputs"]:
+                found["inputs"] = term @ call.weight_ih
+            if wants["weight_ih"]:
+                found["weight_ih"] = transposed_product(term, call.inputs)
+            if wants["bias_ih"] and call.bias_ih is not None:
+                found["bias_ih"] = grads.bias_hh if call.cell.additive and grads.bias_hh is not None else term.sum(0)
+        found["weight_hh"], found["bias_hh"] = grads.weight_hh, grads.bias_hh
+        found["initial_state"], found["initial_memory"] = grads.initial_state, grads.initial_memory
+        return [*(found[name] for name in _FIELDS), *grads.extra, *grads.parameters]
+
+
+def transposed_product(grad: Tensor, values: Tensor) -> Tensor:
+    """``grad.T @ values``, in the order of operands that the matrix library is fast in."""
+    return (values.T @ grad).T
+
+
+class _Refuse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, *anchors: Tensor | None) -> Tensor:
+        return grad.view_as(grad)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        raise SecondDerivativeError(
+            where="statewise cpu engine",
+            got="a request for a second derivative",
+            wanted="first derivatives only",
+            remedy="Build the layer with engine='reference', which autograd can differentiate any number of times.",
+        )
+
+
+def refuse_second_derivative(grads: list[Tensor | None], anchors: tuple[Any, ...]) -> list[Tensor | None]:
+    """Let gradients be used, but not be differentiated again: that would be silently wrong."""
+    if not torch.is_grad_enabled():
+        return grads
+    return [None if grad is None else _Refuse.apply(grad, *anchors) for grad in grads]

@@ -1,0 +1,172 @@
+"""The cpu engine in Python: backpropagation through time written out, for every cell and every transform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from statewise.cells import Transition, TransitionGrads
+from statewise.engine.backward import FunctionArguments, Gradients, refuse_second_derivative
+from statewise.engine.layout import Turn
+from statewise.engine.product import RecurrentProduct
+from statewise.engine.recurrence import Recurrence, Unrolled
+from statewise.engine.reference import transition
+from statewise.transforms import StateChange
+
+
+def unroll(call: Recurrence) -> Unrolled:
+    """Unroll a recurrence with its derivative written out; what is seen along the way carries no gradient."""
+    arguments = FunctionArguments(call)
+    outputs = _Explicit.apply(arguments, *arguments.tensors)
+    return arguments.unrolled(outputs)
+
+
+class _Explicit(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, arguments: FunctionArguments, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        run = _Run(arguments.bind(tensors))
+        ctx.arguments, ctx.run = arguments, run
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        outputs = run.forward()
+        ctx.mark_non_differentiable(*(t for t in outputs[3:] if t is not None))
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        with torch.no_grad():
+            # Rebinding through saved_tensors lets torch notice tensors that were changed in place since.
+            call = ctx.arguments.bind(ctx.saved_tensors)
+            gradients = ctx.arguments.spread(call, ctx.run.backward(call, *grads[:3]), ctx.needs_input_grad[1:])
+        return None, *refuse_second_derivative(gradients, (*grads, *ctx.saved_tensors))
+
+
+class _Run:
+    """One forward pass, with what its backward pass needs."""
+
+    def __init__(self, call: Recurrence) -> None:
+        self.turns = call.layout.turns(reverse=call.reverse)
+        self.product = RecurrentProduct(call, recording=True)
+        self.call: Recurrence | None = call
+        self.members: list[tuple[Transition, ...]] = []
+        self.changes: list[list[StateChange]] = []
+        self.old: list[tuple[Tensor, Tensor | None]] = []
+
+    def forward(self) -> tuple[Tensor | None, ...]:
+        call, self.call = self.call, None  # the inputs are kept by save_for_backward alone
+        assert call is not None
+        terms = call.project()
+        state, memory = call.initial_state, call.initial_memory
+        rows, has_memory = call.layout.rows, memory is not None
+        states = terms.new_empty(rows, call.hidden)
+        memories = terms.new_empty(rows, call.hidden) if has_memory else None
+        final_state = call.initial_state.clone()
+        final_memory = None if call.initial_memory is None else call.initial_memory.clone()
+        probabilities: dict[int, Tensor] = {}
+        for turn in self.turns:
+            here = slice(turn.start, turn.start + turn.rows)
+            old = (final_state[: turn.rows].clone(), None if final_memory is None else final_memory[: turn.rows].clone())
+            self.product.begin(turn)
+            members = transition(call, self.product, terms[here], old, turn)
+            state, memory, changes = members[0].state, members[0].memory, []
+            for step in call.chain:
+                draws = tuple(drawn.at(turn) for drawn in step.draws)
+                changes.append(step.transform.forward(state, memory, old, draws, step.parameters))
+                state, memory = changes[-1].state, changes[-1].memory
+                if changes[-1].probabilities is not None:
+                    probabilities[turn.start] = changes[-1].probabilities
+            states[here] = final_state[: turn.rows] = state
+            if memories is not None and final_memory is not None and memory is not None:
+                memories[here] = final_memory[: turn.rows] = memory
+            self.old.append(old)
+            self.members.append(members)
+            self.changes.append(changes)
+        return (states, final_state, final_memory, memories, *self._seen(call, probabilities))
+
+    def _seen(self, call: Recurrence, probabilities: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
+        order = sorted(range(len(self.turns)), key=lambda index: self.turns[index].start)
+        alpha = torch.cat([probabilities[start] for start in sorted(probabilities)]) if probabilities else None
+        gates = (
+            torch.cat([self.members[index][0].saved[gate] for index in order])
+            for gate in range(len(call.cell.observed))
+        )
+        return (alpha, *gates)
+
+    def backward(
+        self, call: Recurrence, grad_states: Tensor | None, grad_final: Tensor | None, grad_final_memory: Tensor | None
+    ) -> Gradients:
+        grad = torch.zeros_like(call.initial_state) if grad_final is None else grad_final.clone()
+        grad_memory = None
+        if call.initial_memory is not None:
+            grad_memory = torch.zeros_like(call.initial_memory)
+            if grad_final_memory is not None:
+                grad_memory.copy_(grad_final_memory)
+        grad_terms = call.initial_state.new_zeros(call.layout.rows, call.weight_hh.shape[0])
+        extra = [torch.zeros_like(tensor) for tensor in call.extra]
+        parameters = [[torch.zeros_like(tensor) for tensor in step.parameters] for step in call.chain]
+        for index in reversed(range(len(self.turns))):
+            turn = self.turns[index]
+            here = slice(turn.start, turn.start + turn.rows)
+            dh, dc = grad[: turn.rows], None if grad_memory is None else grad_memory[: turn.rows]
+            if grad_states is not None:
+                dh = dh + grad_states[here]
+            dh, dc, old_state, old_memory = self._undo_chain(call, index, dh, dc, parameters)
+            results = self._undo_transition(call, index, dh, dc)
+            for partner, result in results:
+                grad_terms[here] += _returned(result.input_term, partner)
+                old_state = result.state if old_state is None else old_state + result.state
+                if result.memory is not None:
+                    old_memory = result.memory if old_memory is None else old_memory + result.memory
+                for total, piece in zip(extra, result.extra, strict=True):
+                    total += piece
+            assert old_state is not None
+            # Rows that began here end their journey in the gradient of the initial state.
+            grad[: turn.rows] = old_state
+            if grad_memory is not None and old_memory is not None:
+                grad_memory[: turn.rows] = old_memory
+        weight, bias = self.product.gradients()
+        learnt = [tensor for step in parameters for tensor in step]
+        return Gradients(grad_terms, weight, bias, grad, grad_memory, extra, learnt)
+
+    def _undo_chain(
+        self, call: Recurrence, index: int, dh: Tensor, dc: Tensor | None, parameters: list[list[Tensor]]
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+        old_state: Tensor | None = None
+        old_memory: Tensor | None = None
+        for place in reversed(range(len(call.chain))):
+            step, change = call.chain[place], self.changes[index][place]
+            draws = tuple(drawn.at(self.turns[index]) for drawn in step.draws)
+            undone = step.transform.backward(dh, dc, change.saved, draws, step.parameters)
+            dh, dc = undone.state, undone.memory
+            if undone.previous_state is not None:
+                old_state = undone.previous_state if old_state is None else old_state + undone.previous_state
+            if undone.previous_memory is not None:
+                old_memory = undone.previous_memory if old_memory is None else old_memory + undone.previous_memory
+            for total, piece in zip(parameters[place], undone.parameters, strict=True):
+                total += piece
+        return dh, dc, old_state, old_memory
+
+    def _undo_transition(
+        self, call: Recurrence, index: int, dh: Tensor, dc: Tensor | None
+    ) -> list[tuple[Tensor | None, TransitionGrads]]:
+        turn, members, (state, memory) = self.turns[index], self.members[index], self.old[index]
+        pairs: list[tuple[Tensor | None, Transition, Tensor | float]] = [(None, members[0], 1.0)]
+        if call.mixed is not None:
+            weight = call.mixed.coefficients.at(turn).to(dh.dtype)
+            pairs = [(None, members[1], weight), (call.mixed.partner[: turn.rows], members[2], 1 - weight)]
+        results = []
+        for which, (partner, moved, weight) in enumerate(pairs):
+            self.product.begin(turn, member=which)
+            grad_memory = None if dc is None else dc * weight
+            result = call.cell.backward(
+                dh * weight, grad_memory, moved.saved, state, memory, moved.memory, self.product, call.extra
+            )
+            results.append((partner, result))
+        return results
+
+
+def _returned(grad: Tensor, partner: Tensor | None) -> Tensor:
+    """The gradient of a partner's input term belongs to the partner's row."""
+    return grad if partner is None else torch.zeros_like(grad).index_add(0, partner, grad)

@@ -1,0 +1,89 @@
+"""How the rows of a batch of sequences lie in memory: step after step, running rows only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Turn(NamedTuple):
+    """One step of a recurrence: its place in the layout, the rows that run, and how many of them ran before."""
+
+    start: int
+    rows: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of ``torch.nn.utils.rnn.PackedSequence``, for which a padded batch is the case of equal lengths.
+
+    Sequences are sorted by length, the longest first; step t occupies the rows ``offsets[t]`` to ``offsets[t + 1]``,
+    one for each sequence that is at least t + 1 long. Padding has no rows, so it cannot leak into anything.
+
+    >>> Layout((3, 2, 2)).turns(reverse=True)
+    (Turn(start=5, rows=2, kept=0), Turn(start=3, rows=2, kept=2), Turn(start=0, rows=3, kept=2))
+    """
+
+    batch_sizes: tuple[int, ...]
+
+    @property
+    def steps(self) -> int:
+        """Length of the longest sequence."""
+        return len(self.batch_sizes)
+
+    @property
+    def batch(self) -> int:
+        """Number of sequences."""
+        return self.batch_sizes[0]
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """First row of each step, and the total at the end."""
+        return (0, *accumulate(self.batch_sizes))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows: the sum of all lengths."""
+        return self.offsets[-1]
+
+    @cached_property
+    def dense(self) -> bool:
+        """Whether all sequences are equally long."""
+        return self.batch_sizes[-1] == self.batch_sizes[0]
+
+    def lengths(self) -> list[int]:
+        """Length of every sequence, in sorted order."""
+        return [sum(size > row for size in self.batch_sizes) for row in range(self.batch)]
+
+    def turns(self, *, reverse: bool) -> tuple[Turn, ...]:
+        """The steps in the order in which a direction takes them."""
+        turns, kept = [], 0
+        for step in reversed(range(self.steps)) if reverse else range(self.steps):
+            rows = self.batch_sizes[step]
+            kept = min(kept, rows)
+            turns.append(Turn(self.offsets[step], rows, kept))
+            kept = rows
+        return tuple(turns)
+
+    def pack(self, padded: Tensor) -> Tensor:
+        """(steps, batch, ...) to (rows, ...)."""
+        return padded.flatten(0, 1) if self.dense else padded[self._running(padded.device)]
+
+    def unpack(self, rows: Tensor) -> Tensor:
+        """(rows, ...) to (steps, batch, ...), zero where a sequence has ended."""
+        if self.dense:
+            return rows.unflatten(0, (self.steps, self.batch))
+        padded = rows.new_zeros(self.steps, self.batch, *rows.shape[1:])
+        return padded.masked_scatter(
+            self._running(rows.device).view(self.steps, self.batch, *(1,) * (rows.ndim - 1)).expand_as(padded), rows
+        )
+
+    def _running(self, device: torch.device) -> Tensor:
+        sizes = torch.tensor(self.batch_sizes, device=device)
+        return torch.arange(self.batch, device=device) < sizes.unsqueeze(1)

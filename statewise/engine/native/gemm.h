@@ -1,0 +1,256 @@
+// A product C (+)= A B for few rows of A and a B that is packed once and used at every time step.
+//
+// B is cut into panels of two vectors of columns, each stored k by k, so the kernel reads it as one stream; A is read
+// where it lies. A block of up to kRowsMax rows by one panel of C lives in registers for the whole of K, so B is read once
+// a block and C is touched once; cutting K into pieces was measured to be slower. The kernels are written in the vector
+// extensions that GCC and Clang share, so one source serves AVX-512, AVX2, SSE and NEON.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "pointwise.h"
+
+namespace statewise {
+
+constexpr int64_t kAlign = 64;
+constexpr int kPanelVectors = 2;
+// Two vectors of B and one broadcast of A stay in registers beside the block of C.
+constexpr int kRowsMax = (kRegisters - 4) / kPanelVectors > 12 ? 12 : (kRegisters - 4) / kPanelVectors;
+
+namespace detail {
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define STATEWISE_HAS_SHUFFLE 1
+#endif
+#endif
+
+#if defined(STATEWISE_HAS_SHUFFLE)
+// a0 b0 a1 b1 ...: the first halves of both go to `low`, the second halves to `high`.
+template <class V, int... Lane>
+inline void interleave(V a, V b, V& low, V& high, std::integer_sequence<int, Lane...>) {
+    constexpr int kWidth = int(sizeof...(Lane));
+    low = __builtin_shufflevector(a, b, (Lane / 2 + (Lane % 2) * kWidth)...);
+    high = __builtin_shufflevector(a, b, (kWidth / 2 + Lane / 2 + (Lane % 2) * kWidth)...);
+}
+
+// A square tile, transposed in registers: interleaving row i with row i + width / 2, log2(width) times over.
+template <class T>
+inline void transpose_square(const T* from, int64_t ldf, T* to, int64_t ldt) {
+    using Lanes = Vec<T>;
+    constexpr int kWidth = int(Lanes::width);
+    typename Lanes::type rows[kWidth], mixed[kWidth];
+#pragma GCC unroll 16
+    for (int i = 0; i < kWidth; ++i) rows[i] = Lanes::load(from + i * ldf);
+#pragma GCC unroll 4
+    for (int round = 1; round < kWidth; round *= 2) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kWidth / 2; ++i)
+            interleave(rows[i], rows[i + kWidth / 2], mixed[2 * i], mixed[2 * i + 1],
+                       std::make_integer_sequence<int, kWidth>());
+#pragma GCC unroll 16
+        for (int i = 0; i < kWidth; ++i) rows[i] = mixed[i];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kWidth; ++i) Lanes::store(to + i * ldt, rows[i]);
+}
+#endif
+
+// to[k, j] = from[j, k] for j < rows, and 0 for the rest of a vector; at most a vector of each.
+template <class T>
+inline void transpose_tile(const T* from, int64_t ldf, int64_t rows, int64_t steps, T* to, int64_t ldt) {
+    constexpr int64_t kWidth = Vec<T>::width;
+#if defined(STATEWISE_HAS_SHUFFLE)
+    if (rows == kWidth && steps == kWidth) return transpose_square(from, ldf, to, ldt);
+#endif
+    for (int64_t k = 0; k < steps; ++k)
+        for (int64_t j = 0; j < kWidth; ++j) to[k * ldt + j] = j < rows ? from[j * ldf + k] : T(0);
+}
+
+}  // namespace detail
+
+// A K x N matrix in panels of kPanel columns; the last panel is padded with zeros.
+template <class T>
+class Packed {
+public:
+    static constexpr int64_t kPanel = kPanelVectors * kVectorBytes / int64_t(sizeof(T));
+
+    static int64_t panels_for(int64_t n) { return (n + kPanel - 1) / kPanel; }
+    // Elements of storage that a K x N matrix takes.
+    static int64_t size_for(int64_t k, int64_t n) { return panels_for(n) * kPanel * k; }
+
+    Packed() = default;
+    // Unfilled, on its own memory.
+    Packed(int64_t k, int64_t n) : k_(k), n_(n) {
+        const size_t bytes = std::max<size_t>(size_t(size_for(k, n)) * sizeof(T), 1);
+        own_.reset(static_cast<T*>(::operator new(bytes, std::align_val_t(kAlign))));
+        data_ = own_.get();
+    }
+    // Unfilled, on memory of the caller: size_for(k, n) elements, aligned to kAlign bytes.
+    Packed(int64_t k, int64_t n, T* storage) : k_(k), n_(n), data_(storage) {}
+
+    // B = U^T for row-major U of shape (n, k): the forward product h U^T.
+    static Packed transposed(const T* u, int64_t n, int64_t k, int64_t ldu) {
+        Packed packed(k, n);
+        packed.pack_transposed(u, ldu, 0, packed.panels());
+        return packed;
+    }
+    // B as it is, row-major of shape (k, n): the backward product dG U.
+    static Packed plain(const T* b, int64_t k, int64_t n, int64_t ldb) {
+        Packed packed(k, n);
+        packed.pack_plain(b, ldb, 0, packed.panels());
+        return packed;
+    }
+
+    // The fillers work panel by panel, so the threads of a team can share the work.
+    void pack_transposed(const T* u, int64_t ldu, int64_t panel_begin, int64_t panel_end) {
+        constexpr int64_t kTile = Vec<T>::width;
+        for (int64_t p = panel_begin; p < panel_end; ++p) {
+            T* to = data_ + p * kPanel * k_;
+            const T* from = u + p * kPanel * ldu;
+            const int64_t width = columns(p);
+            for (int64_t k = 0; k < k_; k += kTile) {
+                const int64_t steps = std::min(kTile, k_ - k);
+                for (int64_t j = 0; j < kPanel; j += kTile) {
+                    const int64_t rows = std::max<int64_t>(0, std::min(kTile, width - j));
+                    detail::transpose_tile(from + j * ldu + k, ldu, rows, steps, to + k * kPanel + j, kPanel);
+                }
+            }
+        }
+    }
+    void pack_plain(const T* b, int64_t ldb, int64_t panel_begin, int64_t panel_end) {
+        for (int64_t p = panel_begin; p < panel_end; ++p) {
+            T* to = data_ + p * kPanel * k_;
+            const int64_t width = columns(p);
+            for (int64_t k = 0; k < k_; ++k, to += kPanel) {
+                std::memcpy(to, b + k * ldb + p * kPanel, size_t(width) * sizeof(T));
+                std::fill(to + width, to + kPanel, T(0));
+            }
+        }
+    }
+
+    int64_t k() const { return k_; }
+    int64_t n() const { return n_; }
+    int64_t panels() const { return panels_for(n_); }
+    // How many columns of panel p are not padding.
+    int64_t columns(int64_t p) const { return std::min(kPanel, n_ - p * kPanel); }
+    const T* panel(int64_t p) const { return data_ + p * kPanel * k_; }
+
+private:
+    struct Release {
+        void operator()(T* memory) const { ::operator delete(memory, std::align_val_t(kAlign)); }
+    };
+    int64_t k_ = 0, n_ = 0;
+    std::unique_ptr<T, Release> own_;
+    T* data_ = nullptr;
+};
+
+namespace detail {
+
+template <class T>
+struct Block {
+    const T* a;
+    int64_t lda, k;
+    const T* b;
+    T* c;
+    int64_t ldc, valid;
+    bool accumulate;
+};
+
+// Rows x valid of C (+)= A B, for the first NV vectors of a panel; valid <= NV * width.
+template <class T, int Bytes, int NV, int Rows>
+__attribute__((noinline)) void multiply(const Block<T>& block) {
+    using Lanes = Vec<T, Bytes>;
+    using V = typename Lanes::type;
+    constexpr int64_t kWidth = Lanes::width;
+    const T* a = block.a;
+    const T* b = block.b;
+    const int64_t lda = block.lda, k = block.k;
+    V sum[Rows][NV] = {};
+    for (int64_t step = 0; step < k; ++step, b += Packed<T>::kPanel) {
+        V right[NV];
+#pragma GCC unroll 4
+        for (int j = 0; j < NV; ++j) right[j] = Lanes::load(b + j * kWidth);
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) {
+            const V left = Lanes::broadcast(a[i * lda + step]);
+#pragma GCC unroll 4
+            for (int j = 0; j < NV; ++j) sum[i][j] += left * right[j];
+        }
+    }
+
+    T* c = block.c;
+    const bool accumulate = block.accumulate;
+    if (block.valid == NV * kWidth) {
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+            for (int j = 0; j < NV; ++j) {
+                T* to = c + i * block.ldc + j * kWidth;
+                Lanes::store(to, accumulate ? Lanes::load(to) + sum[i][j] : sum[i][j]);
+            }
+        }
+        return;
+    }
+    T whole[Rows][NV * kWidth];
+    std::memcpy(whole, sum, sizeof(sum));
+    for (int i = 0; i < Rows; ++i) {
+        T* to = c + i * block.ldc;
+        for (int64_t j = 0; j < block.valid; ++j) to[j] = accumulate ? to[j] + whole[i][j] : whole[i][j];
+    }
+}
+
+template <class T, int Bytes, int NV, int Rows = kRowsMax>
+inline void multiply_rows(int rows, const Block<T>& block) {
+    if constexpr (Rows > 0) {
+        if (rows == Rows) return multiply<T, Bytes, NV, Rows>(block);
+        multiply_rows<T, Bytes, NV, Rows - 1>(rows, block);
+    }
+}
+
+// One block of rows against one panel, in the narrowest vectors that cover the columns in use.
+template <class T>
+inline void multiply_panel(int rows, Block<T> block) {
+    constexpr int kHalfBytes = kVectorBytes > 16 ? kVectorBytes / 2 : kVectorBytes;
+    constexpr int64_t kWhole = Vec<T>::width, kHalf = Vec<T, kHalfBytes>::width;
+    const int64_t columns = block.valid;
+    if (columns > kWhole + kHalf || columns == 2 * kWhole) return multiply_rows<T, kVectorBytes, 2>(rows, block);
+    if (columns <= kHalf) return multiply_rows<T, kHalfBytes, 1>(rows, block);
+    block.valid = std::min(columns, kWhole);
+    multiply_rows<T, kVectorBytes, 1>(rows, block);
+    if (columns > kWhole) {
+        block.valid = columns - kWhole;
+        block.b += kWhole;
+        block.c += kWhole;
+        multiply_rows<T, kHalfBytes, 1>(rows, block);
+    }
+}
+
+}  // namespace detail
+
+// C[:, columns of panels panel_begin .. panel_end) (+)= A B; A is m x B.k() and C is m x B.n(), both row-major.
+// Columns of other panels and padding are never written; threads may share one C by taking disjoint panels.
+template <class T>
+inline void gemm(const T* a, int64_t lda, int64_t m, const Packed<T>& b, int64_t panel_begin, int64_t panel_end, T* c,
+                 int64_t ldc, bool accumulate) {
+    const int64_t blocks = (m + kRowsMax - 1) / kRowsMax;
+    for (int64_t p = panel_begin; p < panel_end; ++p) {
+        const int64_t column = p * Packed<T>::kPanel;
+        int64_t row = 0;
+        for (int64_t i = 0; i < blocks; ++i) {
+            // Blocks of nearly equal height: a last block of one row would leave the arithmetic units idle.
+            const int rows = int(m / blocks + (i < m % blocks));
+            detail::multiply_panel<T>(rows, {a + row * lda, lda, b.k(), b.panel(p), c + row * ldc + column, ldc,
+                                             b.columns(p), accumulate});
+            row += rows;
+        }
+    }
+}
+
+}  // namespace statewise

@@ -1,0 +1,68 @@
+"""Named errors: each says where it happened, what was got, what was wanted, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class StatewiseError(Exception):
+    """Base of every error the library raises on purpose.
+
+    Args:
+        where: the argument or place at fault, e.g. ``"Noise.gamma"``.
+        got: what was found there.
+        wanted: what would have been right.
+        remedy: what the reader can do now.
+
+    >>> print(ArgumentError(where="Noise.gamma", got=-1.0, wanted="a number >= 0", remedy="Use 0 for no noise."))
+    Noise.gamma: got -1.0, wanted a number >= 0. Use 0 for no noise.
+    """
+
+    def __init__(self, *, where: str, got: Any, wanted: str, remedy: str = "") -> None:
+        self.where, self.got, self.wanted, self.remedy = where, got, wanted, remedy
+        text = f"{where}: got {got if isinstance(got, str) else repr(got)}, wanted {wanted}."
+        super().__init__(f"{text} {remedy}".rstrip())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keyword-only constructors need help to cross process borders.
+        return _rebuild, (type(self), self.where, self.got, self.wanted, self.remedy)
+
+
+def _rebuild(kind: type[StatewiseError], where: str, got: Any, wanted: str, remedy: str) -> StatewiseError:
+    return kind(where=where, got=got, wanted=wanted, remedy=remedy)
+
+
+class ArgumentError(StatewiseError, ValueError):
+    """An argument has a value outside its domain."""
+
+
+class ShapeError(ArgumentError):
+    """A tensor has the wrong rank or size."""
+
+
+class LengthError(ArgumentError):
+    """A sequence is empty, or paired sequences have unequal lengths."""
+
+
+class DtypeError(StatewiseError, TypeError):
+    """A tensor has the wrong dtype, or an argument the wrong type."""
+
+
+class DeviceError(ArgumentError):
+    """Tensors or generators that must share a device do not."""
+
+
+class NonFiniteError(StatewiseError, ArithmeticError):
+    """A tensor holds NaN or infinity where the opt-in check forbids it."""
+
+
+class EngineError(StatewiseError, RuntimeError):
+    """The requested engine cannot run this call."""
+
+
+class SecondDerivativeError(EngineError):
+    """A second derivative was asked of an engine that has only the first."""
+
+
+class MissingExtraError(StatewiseError, ImportError):
+    """An optional dependency is not installed."""

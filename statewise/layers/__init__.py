@@ -1,0 +1,42 @@
+"""Recurrent layers with torch.nn's interface, whose hidden state can be acted on between two steps."""
+
+from statewise.layers.base import RecurrentLayer
+from statewise.layers.collected import Collected
+from statewise.layers.draws import Draws
+from statewise.layers.orthogonal import OrthogonalRNN
+from statewise.layers.parts import CompoundingNoiseWarning
+from statewise.layers.recurrent import GRU, LSTM, MGU, RAC, RNN, PeepholeLSTM
+from statewise.layers.single import (
+    GRUCell,
+    LSTMCell,
+    MGUCell,
+    OrthogonalRNNCell,
+    PeepholeLSTMCell,
+    RACCell,
+    RNNCell,
+    SingleStep,
+)
+from statewise.layers.upgrade import upgrade
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "MGU",
+    "RAC",
+    "RNN",
+    "Collected",
+    "CompoundingNoiseWarning",
+    "Draws",
+    "GRUCell",
+    "LSTMCell",
+    "MGUCell",
+    "OrthogonalRNN",
+    "OrthogonalRNNCell",
+    "PeepholeLSTM",
+    "PeepholeLSTMCell",
+    "RACCell",
+    "RNNCell",
+    "RecurrentLayer",
+    "SingleStep",
+    "upgrade",
+]

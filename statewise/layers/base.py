@@ -1,0 +1,338 @@
+"""The layer at work: torch.nn's interface around a cell, transforms and an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from statewise.engine import Drawn, GateMask, Mixed, Plan, Recurrence, Step, Unrolled, choose
+from statewise.errors import ArgumentError, ShapeError
+from statewise.layers.batch import Batch, check_generator, read, read_state
+from statewise.layers.collected import Collected, check_kinds
+from statewise.layers.draws import Draws
+from statewise.layers.parts import LayerParts
+from statewise.transforms import (
+    Pairing,
+    Place,
+    Randomness,
+    RecurrentDropout,
+    SequenceTransform,
+    Sizes,
+    StateTransform,
+    ThroughTimeMix,
+)
+from statewise.weights import redraw_weight_drop
+
+State = Tensor | tuple[Tensor, Tensor]
+
+
+class RecurrentLayer(LayerParts):
+    """A recurrent layer with torch.nn's interface, whose hidden state can be acted on between two steps.
+
+    ``a_t = W x_t + b``, ``u_t, c_t = cell(a_t, U h_{t-1}, c_{t-1})``, ``h_t = transforms(u_t)`` (fed back),
+    ``y_t = outputs(h_t)`` (not fed back).
+
+    Within a layer the places come in a fixed order: inputs, gate masks, cell (or through-time mix), state, outputs.
+    Transforms of one place act in the order in which they are given.
+    """
+
+    @torch.compiler.disable
+    def forward(
+        self,
+        input: Tensor | PackedSequence,
+        hx: State | None = None,
+        *,
+        collect: Iterable[str] = (),
+        collect_grad: bool = False,
+        generator: torch.Generator | None = None,
+        draws: Draws | None = None,
+        pairing: Pairing | None = None,
+    ) -> Any:
+        """Run the layer over sequences, as torch.nn's layers do.
+
+        Args:
+            input: (steps, batch, input), batch first if the layer is, (steps, input), or a PackedSequence.
+            hx: the initial state, (layers * directions, batch, hidden); for the LSTM family a pair (h, c).
+            collect: what to return of the inside: some of "states", "cells", "gates", "probabilities".
+            collect_grad: whether the collected tensors carry gradients; the reference engine then runs.
+            generator: source of everything drawn; None means torch's global one.
+            draws: what :meth:`draw` gave, to repeat a pass exactly.
+            pairing: partners and coefficients for :class:`ThroughTimeMix`.
+
+        Returns:
+            The output, the final state, and a :class:`Collected` if ``collect`` names anything.
+        """
+        kinds = check_kinds(collect, where=self._name)
+        batch = self._read(input)
+        device_type = batch.rows.device.type
+        with torch.autocast(device_type, enabled=False):
+            if draws is None:
+                draws = self._draw(batch, generator)
+                if self.training:
+                    redraw_weight_drop(self, generator)
+            initial = self._initial(hx, batch, generator)
+            mixed = self._mixed(pairing, batch)
+            rows, ran = batch.rows, []
+            for layer in range(self.num_layers):
+                rows = self._outside(Place.INPUT, rows, layer, batch, draws)
+                calls = [
+                    self._recurrence(layer, direction, rows, initial, batch, draws, mixed)
+                    for direction in range(self.num_directions)
+                ]
+                ran.append([self._choose(call, collect_grad and bool(kinds)).unroll(call) for call in calls])
+                rows = _side_by_side([unrolled.states for unrolled in ran[-1]])
+                rows = self._outside(Place.OUTPUT, rows, layer, batch, draws)
+        output = batch.give_back(rows, batch_first=self.batch_first)
+        final = self._final(ran, batch)
+        return (output, final, self._collect(kinds, ran, batch, collect_grad)) if kinds else (output, final)
+
+    def draw(
+        self, input: Tensor | PackedSequence, *, generator: torch.Generator | None = None
+    ) -> Draws:
+        """Draw everything random that a pass over this input needs, for ``forward(..., draws=)``."""
+        return self._draw(self._read(input), generator)
+
+    def plan(self, input: Tensor | PackedSequence, *, pairing: Pairing | None = None) -> Plan:
+        """Which engine would run this input, and for each faster one why not."""
+        batch = self._read(input)
+        draws = self._draw(batch, torch.Generator(batch.rows.device).manual_seed(0))
+        initial = self._initial(None, batch, torch.Generator(batch.rows.device).manual_seed(0))
+        mixed = self._mixed(pairing, batch)
+        plans = []
+        for layer in range(self.num_layers):
+            rows = batch.rows.new_empty(batch.layout.rows, self._input_width(layer))
+            call = self._recurrence(layer, 0, rows, initial, batch, draws, mixed)
+            plans.append(self._choose(call, False))
+        # The stack is as fast as its slowest layer.
+        return max(plans, key=lambda plan: ("native", "python", "loop").index(plan.form))
+
+    def _read(self, input: Tensor | PackedSequence) -> Batch:
+        like = getattr(self, "weight_ih_l0")
+        if torch.is_autocast_enabled(like.device.type) and not isinstance(input, PackedSequence):
+            input = input.to(like.dtype)
+        return read(
+            input,
+            where=self._name,
+            input_size=self.input_size,
+            batch_first=self.batch_first,
+            like=like,
+            finite=self.check_finite,
+        )
+
+    def _choose(self, call: Recurrence, differentiable_record: bool) -> Plan:
+        return choose(call, engine=self.engine, differentiable_record=differentiable_record)
+
+    def _draw(self, batch: Batch, generator: torch.Generator | None) -> Draws:
+        check_generator(generator, where=self._name, device=batch.rows.device)
+        randomness, drawn = Randomness(generator), {}
+        for index, transform in enumerate((*self._transforms, *self._between)):
+            outside = transform.place in (Place.INPUT, Place.OUTPUT)
+            for layer in range(self.num_layers):
+                if not transform.acts_on(layer, self.num_layers):
+                    continue
+                for direction in range(1 if outside else self.num_directions):
+                    sizes = Sizes(
+                        steps=batch.layout.steps,
+                        batch=batch.layout.batch,
+                        input=self._input_width(layer),
+                        hidden=self.hidden_size * (self.num_directions if outside else 1),
+                        blocks=len(self.cell.blocks),
+                        dtype=batch.rows.dtype,
+                        device=batch.rows.device,
+                    )
+                    stream = randomness.stream(index, layer, direction)
+                    tensors = transform.draw(sizes, stream, training=self.training)
+                    if tensors is not None:
+                        drawn[index, layer, direction] = tensors
+        return Draws(drawn)
+
+    def _initial(
+        self, hx: State | None, batch: Batch, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor | None, bool]:
+        """Initial states and memories of all layers, and whether fresh products are one."""
+        shape = (self.num_layers * self.num_directions, batch.layout.batch, self.hidden_size)
+        if hx is None:
+            state, at_one = self._default_state(shape, batch, generator)
+            return state, torch.zeros_like(state) if self.cell.has_memory else None, at_one
+        parts = hx if isinstance(hx, tuple) else (hx,)
+        if len(parts) != 1 + self.cell.has_memory:
+            raise ShapeError(
+                where=f"{self._name} hx",
+                got=f"{len(parts)} tensor(s)",
+                wanted="a pair (h, c)" if self.cell.has_memory else "one tensor",
+            )
+        checked = [
+            read_state(part, name, batch=batch, where=self._name, shape=shape, like=batch.rows)
+            for name, part in zip(("hx", "cx"), parts, strict=False)
+        ]
+        return checked[0], checked[1] if self.cell.has_memory else None, False
+
+    def _default_state(
+        self, shape: tuple[int, int, int], batch: Batch, generator: torch.Generator | None
+    ) -> tuple[Tensor, bool]:
+        return batch.rows.new_zeros(shape), False
+
+    def _mixed(self, pairing: Pairing | None, batch: Batch) -> Mixed | None:
+        if pairing is None:
+            return None
+        if not any(isinstance(transform, ThroughTimeMix) for transform in self._transforms):
+            raise ArgumentError(
+                where=f"{self._name} pairing",
+                got="a pairing",
+                wanted="a layer with ThroughTimeMix among its transforms",
+                remedy="Build it with transforms=ThroughTimeMix().",
+            )
+        if not self.training:
+            raise ArgumentError(
+                where=f"{self._name} pairing",
+                got="a pairing in eval mode",
+                wanted="none: sequences are mixed in training only",
+                remedy="Call the layer without it, or call .train() first.",
+            )
+        lengths = batch.layout.lengths()
+        if batch.packed is not None and batch.packed.unsorted_indices is not None:
+            lengths = [lengths[row] for row in batch.packed.unsorted_indices.tolist()]
+        pairing.check(steps=batch.layout.steps, lengths=lengths, device=batch.rows.device)
+        partner = batch.sort(pairing.partner.long(), dim=0)
+        if batch.packed is not None and batch.packed.unsorted_indices is not None:
+            partner = batch.packed.unsorted_indices[partner]
+        return Mixed(partner, self._lay_out(pairing.coefficients.unsqueeze(2).to(batch.rows.dtype), batch))
+
+    def _lay_out(self, drawn: Tensor, batch: Batch) -> Drawn:
+        """A drawn tensor (steps or 1, batch, width), in the user's order, as rows of the layout."""
+        drawn = batch.sort(drawn, dim=1)
+        if drawn.shape[0] == 1 and batch.layout.steps > 1:
+            return Drawn(drawn[0], constant=True)
+        return Drawn(batch.layout.pack(drawn), constant=False)
+
+    def _outside(self, place: Place, rows: Tensor, layer: int, batch: Batch, draws: Draws) -> Tensor:
+        """Apply the transforms of a layer's input or output to all steps at once."""
+        for index, transform in enumerate((*self._transforms, *self._between)):
+            drawn = draws.tensors.get((index, layer, 0))
+            if drawn is None or transform.place is not place or not isinstance(transform, SequenceTransform):
+                continue
+            expanded = tuple(batch.layout.pack(self._over_time(tensor, batch)) for tensor in drawn)
+            rows = transform.apply(rows, expanded)
+        return rows
+
+    @staticmethod
+    def _over_time(drawn: Tensor, batch: Batch) -> Tensor:
+        return batch.sort(drawn, dim=1).expand(batch.layout.steps, -1, -1)
+
+    def _recurrence(
+        self,
+        layer: int,
+        direction: int,
+        rows: Tensor,
+        initial: tuple[Tensor, Tensor | None, bool],
+        batch: Batch,
+        draws: Draws,
+        mixed: Mixed | None,
+    ) -> Recurrence:
+        suffix, slot = self._suffixes(layer)[direction], layer * self.num_directions + direction
+        states, memories, at_one = initial
+        mixes = any(isinstance(t, ThroughTimeMix) and t.acts_on(layer, self.num_layers) for t in self._transforms)
+        call = Recurrence(
+            cell=self.cell,
+            layout=batch.layout,
+            reverse=direction == 1,
+            inputs=rows,
+            input_term=None,
+            weight_ih=getattr(self, "weight_ih" + suffix),
+            bias_ih=getattr(self, "bias_ih" + suffix) if self.bias else None,
+            weight_hh=getattr(self, "weight_hh" + suffix),
+            bias_hh=getattr(self, "bias_hh" + suffix) if self.bias else None,
+            extra=tuple(getattr(self, name + suffix) for name, _ in self.cell.extra_parameters),
+            initial_state=states[slot],
+            initial_memory=None if memories is None else memories[slot],
+            start_at_one=at_one,
+            chain=self._chain(layer, direction, batch, draws),
+            mask=None,
+            mixed=mixed if mixes else None,
+        )
+        return self._mask_gates(call, layer, direction, batch, draws)
+
+    def _chain(self, layer: int, direction: int, batch: Batch, draws: Draws) -> tuple[Step, ...]:
+        chain = []
+        for index, transform in enumerate(self._transforms):
+            drawn = draws.tensors.get((index, layer, direction))
+            if drawn is None or transform.place is not Place.STATE or not isinstance(transform, StateTransform):
+                continue
+            suffix = self._suffixes(layer)[direction]
+            learnt = tuple(getattr(self, name + suffix) for name in self._learnt(index, transform, layer))
+            chain.append(Step(transform, tuple(self._lay_out(tensor, batch) for tensor in drawn), learnt))
+        return tuple(chain)
+
+    def _mask_gates(self, call: Recurrence, layer: int, direction: int, batch: Batch, draws: Draws) -> Recurrence:
+        """Put recurrent dropout into a call: its input masks here, its recurrent masks into the product."""
+        for index, transform in enumerate(self._transforms):
+            drawn = draws.tensors.get((index, layer, direction))
+            if drawn is None or not isinstance(transform, RecurrentDropout):
+                continue
+            for_input, for_state = drawn
+            projected = transform.mask_on == "projection"
+            if for_input.shape[2]:
+                mask = batch.layout.pack(self._over_time(for_input, batch))
+                call = _mask_input(call, mask, projected=projected, shared=transform.share_gates)
+            if for_state.shape[2]:
+                mask_rows = self._lay_out(for_state, batch)
+                call = replace(call, mask=GateMask(mask_rows, projected, transform.share_gates))
+        return call
+
+    def _final(self, ran: list[list[Unrolled]], batch: Batch) -> State:
+        states = torch.stack([unrolled.final_state for layer in ran for unrolled in layer])
+        state = self._as_given(states, batch)
+        if not self.cell.has_memory:
+            return state
+        memories = [unrolled.final_memory for layer in ran for unrolled in layer]
+        return state, self._as_given(torch.stack([memory for memory in memories if memory is not None]), batch)
+
+    @staticmethod
+    def _as_given(state: Tensor, batch: Batch) -> Tensor:
+        state = batch.unsort(state, dim=1)
+        return state if batch.batched else state.squeeze(1)
+
+    def _collect(
+        self, kinds: frozenset[str], ran: list[list[Unrolled]], batch: Batch, with_grad: bool
+    ) -> Collected:
+        def show(parts: Sequence[Tensor | None]) -> Tensor | None:
+            present = [part if with_grad else part.detach() for part in parts if part is not None]
+            return batch.show(_side_by_side(present), batch_first=self.batch_first) if present else None
+
+        found: dict[str, tuple[Any, ...]] = {}
+        if "states" in kinds:
+            found["states"] = tuple(show([u.states for u in layer]) for layer in ran)
+        if "cells" in kinds and self.cell.has_memory:
+            found["cells"] = tuple(show([u.memories for u in layer]) for layer in ran)
+        if "gates" in kinds:
+            found["gates"] = tuple(
+                {name: show([u.gates[i] for u in layer]) for i, name in enumerate(self.cell.observed)} for layer in ran
+            )
+        if "probabilities" in kinds:
+            found["probabilities"] = tuple(show([u.probabilities for u in layer]) for layer in ran)
+        return Collected(**found)
+
+
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=1)
+
+
+def _mask_input(call: Recurrence, mask: Tensor, *, projected: bool, shared: bool) -> Recurrence:
+    """Mask the input term: the inputs themselves, or gate by gate, which needs the term computed here."""
+    assert call.inputs is not None and call.weight_ih is not None
+    if shared and not projected:
+        return replace(call, inputs=call.inputs * mask)
+    blocks = len(call.cell.blocks)
+    if projected:
+        term = (call.inputs @ call.weight_ih.T) * (mask.repeat(1, blocks) if shared else mask)
+    else:
+        masks, weights = mask.chunk(blocks, dim=1), call.weight_ih.chunk(blocks)
+        term = torch.cat([(call.inputs * m) @ w.T for m, w in zip(masks, weights, strict=True)], dim=1)
+    if call.bias_ih is not None:
+        term = term + call.bias_ih
+    return replace(call, inputs=None, weight_ih=None, bias_ih=None, input_term=term)

@@ -1,0 +1,150 @@
+"""Reading what a user gives a layer: padded, packed or unbatched sequences, and initial states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from statewise.engine import Layout
+from statewise.errors import DeviceError, DtypeError, LengthError, NonFiniteError, ShapeError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of sequences in the engines' layout, and how to give results back in the user's.
+
+    Attributes:
+        rows: the inputs of all steps, shape (rows, input size).
+        layout: where each step lies.
+        batched: whether the user's input had a batch dimension.
+        packed: the user's PackedSequence, if it was one.
+    """
+
+    rows: Tensor
+    layout: Layout
+    batched: bool
+    packed: PackedSequence | None
+
+    @property
+    def order(self) -> Tensor | None:
+        """For each sorted row the user's row, or None if they are the same."""
+        return None if self.packed is None else self.packed.sorted_indices
+
+    def sort(self, tensor: Tensor, dim: int) -> Tensor:
+        """Rows from the user's order into the sorted one."""
+        return tensor if self.order is None else tensor.index_select(dim, self.order)
+
+    def unsort(self, tensor: Tensor, dim: int) -> Tensor:
+        """Rows from the sorted order back into the user's."""
+        if self.packed is None or self.packed.unsorted_indices is None:
+            return tensor
+        return tensor.index_select(dim, self.packed.unsorted_indices)
+
+    def give_back(self, rows: Tensor, *, batch_first: bool) -> Tensor | PackedSequence:
+        """Outputs in the form in which the inputs came."""
+        if self.packed is not None:
+            return PackedSequence(
+                rows, self.packed.batch_sizes, self.packed.sorted_indices, self.packed.unsorted_indices
+            )
+        return self.show(rows, batch_first=batch_first)
+
+    def show(self, rows: Tensor, *, batch_first: bool) -> Tensor:
+        """Something of all steps as a padded tensor in the user's order."""
+        padded = self.unsort(self.layout.unpack(rows), dim=1)
+        if not self.batched:
+            return padded.squeeze(1)
+        return padded.transpose(0, 1) if batch_first else padded
+
+
+def read(
+    source: Tensor | PackedSequence, *, where: str, input_size: int, batch_first: bool, like: Tensor, finite: bool
+) -> Batch:
+    """Check an input and lay it out; every refusal names the layer, what was got and what was wanted."""
+    packed = source if isinstance(source, PackedSequence) else None
+    data = source.data if packed is not None else source
+    if not isinstance(data, Tensor):
+        raise DtypeError(where=where, got=type(source).__name__, wanted="a tensor or a PackedSequence")
+    _check_kind(data, where=where, like=like)
+    if packed is not None:
+        batch = Batch(data, Layout(tuple(packed.batch_sizes.tolist())), True, packed)
+    else:
+        batch = _read_padded(data, where=where, batch_first=batch_first)
+    if batch.rows.shape[1] != input_size:
+        raise ShapeError(
+            where=f"{where} input",
+            got=f"size {batch.rows.shape[1]} in shape {tuple(data.shape)}",
+            wanted=f"the last dimension to be input_size={input_size}",
+        )
+    if finite and not bool(batch.rows.isfinite().all()):
+        raise NonFiniteError(
+            where=f"{where} input",
+            got="NaN or infinity",
+            wanted="finite numbers",
+            remedy="Look at the data, or at what came before this layer.",
+        )
+    return batch
+
+
+def _read_padded(data: Tensor, *, where: str, batch_first: bool) -> Batch:
+    if data.ndim not in (2, 3):
+        raise ShapeError(
+            where=f"{where} input",
+            got=f"{data.ndim} dimensions, shape {tuple(data.shape)}",
+            wanted="3 (batched) or 2 (one sequence)",
+        )
+    batched = data.ndim == 3
+    timed = data.unsqueeze(1) if not batched else data.transpose(0, 1) if batch_first else data
+    steps, rows = timed.shape[:2]
+    if steps == 0 or rows == 0:
+        raise LengthError(
+            where=f"{where} input",
+            got=f"{steps} steps of {rows} sequences, shape {tuple(data.shape)}",
+            wanted="at least one of each",
+            remedy="Leave empty sequences out of the batch.",
+        )
+    return Batch(timed.flatten(0, 1), Layout((rows,) * steps), batched, None)
+
+
+def _check_kind(data: Tensor, *, where: str, like: Tensor) -> None:
+    if data.device != like.device:
+        raise DeviceError(
+            where=f"{where} input", got=str(data.device), wanted=str(like.device), remedy="Move one of them with .to()."
+        )
+    if data.dtype != like.dtype:
+        raise DtypeError(
+            where=f"{where} input",
+            got=str(data.dtype),
+            wanted=f"the weights' {like.dtype}",
+            remedy="Convert the input, or the layer with .to(dtype).",
+        )
+
+
+def read_state(
+    state: Tensor, name: str, *, batch: Batch, where: str, shape: tuple[int, int, int], like: Tensor
+) -> Tensor:
+    """Check an initial state of shape (layers * directions, batch, hidden) and sort its rows."""
+    if not isinstance(state, Tensor):
+        raise DtypeError(where=f"{where} {name}", got=type(state).__name__, wanted="a tensor")
+    _check_kind(state, where=f"{where} {name}", like=like)
+    wanted = shape if batch.batched else (shape[0], shape[2])
+    if tuple(state.shape) != wanted:
+        raise ShapeError(
+            where=f"{where} {name}",
+            got=tuple(state.shape),
+            wanted=f"{wanted}, that is (num_layers * directions, {'batch, ' if batch.batched else ''}hidden_size)",
+        )
+    return batch.sort(state if batch.batched else state.unsqueeze(1), dim=1)
+
+
+def check_generator(generator: torch.Generator | None, *, where: str, device: torch.device) -> None:
+    """Refuse a generator of another device: its numbers would not be reproducible there."""
+    if generator is not None and generator.device.type != device.type:
+        raise DeviceError(
+            where=f"{where} generator",
+            got=f"a generator on {generator.device}",
+            wanted=f"one on {device}",
+            remedy=f"Make it with torch.Generator({str(device)!r}).",
+        )

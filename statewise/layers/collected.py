@@ -1,0 +1,49 @@
+"""What a layer shows of its inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from statewise.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KINDS = ("states", "cells", "gates", "probabilities")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Everything at every step of every layer; what was not asked for is empty.
+
+    Each entry is a tuple over the layers. A tensor has the shape of the layer's padded output, with the directions
+    side by side in its last dimension; steps beyond a sequence's end are zero.
+
+    Attributes:
+        states: the states that are fed back, after all state transforms.
+        cells: the memories ``c``; empty for cells that have none.
+        gates: for each layer a dictionary from the gate's name to its activations.
+        probabilities: the transition probabilities over the centroids, or None for a layer without centroids.
+    """
+
+    states: tuple[Tensor, ...] = ()
+    cells: tuple[Tensor, ...] = ()
+    gates: tuple[dict[str, Tensor], ...] = ()
+    probabilities: tuple[Tensor | None, ...] = ()
+
+
+def check_kinds(kinds: Iterable[str], *, where: str) -> frozenset[str]:
+    """The set of what to collect, refusing unknown words.
+
+    >>> sorted(check_kinds(("states", "gates"), where="LSTM"))
+    ['gates', 'states']
+    """
+    if isinstance(kinds, str):
+        kinds = (kinds,)
+    chosen = frozenset(kinds)
+    if unknown := chosen - set(KINDS):
+        raise ArgumentError(where=f"{where} collect", got=sorted(unknown), wanted=f"some of {', '.join(KINDS)}")
+    return chosen

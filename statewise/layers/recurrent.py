@@ -1,0 +1,250 @@
+"""The layers by name, with the constructor arguments of torch.nn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, PeepholeLSTMCell, RACCell, ResetBeforeGRUCell, RNNCell
+from statewise.errors import ArgumentError
+from statewise.layers.base import RecurrentLayer
+from statewise.layers.batch import Batch
+
+
+def _refuse_projection(name: str, proj_size: int) -> None:
+    if proj_size != 0:
+        raise ArgumentError(
+            where=f"statewise.{name}.proj_size",
+            got=proj_size,
+            wanted="0",
+            remedy="Put a torch.nn.Linear after the layer, or keep torch.nn.LSTM for projected states.",
+        )
+
+
+class RNN(RecurrentLayer):
+    """An Elman network, drop-in for ``torch.nn.RNN``.
+
+    ``h_t = act(W x_t + b + U h_{t-1} + b')`` (Elman 1990).
+
+    Args:
+        input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional, device, dtype: as
+            in torch.nn.RNN; ``nonlinearity`` also takes "sigmoid", "identity" and "modrelu".
+        **options: ``transforms``, ``engine``, ``check_finite`` and ``generator``, as for every layer here.
+
+    >>> output, state = RNN(4, 8)(torch.zeros(5, 2, 4))
+    >>> output.shape, state.shape
+    (torch.Size([5, 2, 8]), torch.Size([1, 2, 8]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        super().__init__(RNNCell(nonlinearity), *sizes, **options)
+        self.nonlinearity = nonlinearity
+
+    def extra_repr(self) -> str:
+        shown = super().extra_repr()
+        return shown if self.nonlinearity == "tanh" else f"{shown}, nonlinearity={self.nonlinearity!r}"
+
+
+class _Gated(RecurrentLayer):
+    """A layer whose constructor has the arguments of torch.nn.GRU."""
+
+    _cell: Cell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        super().__init__(self._cell, *sizes, **options)
+
+
+class MGU(_Gated):
+    """A network of minimal gated units, with the interface of ``torch.nn.GRU``.
+
+    ``r = sigmoid(W_r x + U_r h)``, ``n = tanh(W_n x + U_n (r h))``, ``h_t = (1 - r) h_{t-1} + r n`` (Zhou et al. 2016).
+
+    >>> MGU(4, 8).weight_hh_l0.shape
+    torch.Size([16, 8])
+    """
+
+    _cell = MGUCell()
+
+
+class GRU(_Gated):
+    """A network of gated recurrent units, drop-in for ``torch.nn.GRU``.
+
+    ``r, z = sigmoid(W x + b + U h + b')``, ``n = tanh(W_n x + b_n + r (U_n h + b'_n))``, ``h_t = (1 - z) n + z h_{t-1}``
+    (Cho et al. 2014; Chung et al. 2014).
+
+    Args:
+        reset_before: multiply the state by the reset gate before the product, as the original paper does:
+            ``n = tanh(W_n x + b_n + U_n (r h) + b'_n)``.
+        **options: all other arguments as in torch.nn.GRU, then ``transforms``, ``engine``, ``check_finite`` and
+            ``generator``.
+
+    >>> GRU(4, 8, bidirectional=True)(torch.zeros(5, 4))[0].shape
+    torch.Size([5, 16])
+    """
+
+    _cell = GRUCell()
+
+    def __init__(self, *arguments: Any, reset_before: bool = False, **options: Any) -> None:
+        if reset_before:
+            self._cell = ResetBeforeGRUCell()
+        super().__init__(*arguments, **options)
+
+
+class _Memory(RecurrentLayer):
+    """A layer whose constructor has the arguments of torch.nn.LSTM."""
+
+    _cell: Cell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        _refuse_projection(type(self).__name__, proj_size)
+        self.proj_size: int
+        sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        super().__init__(self._cell, *sizes, **options)
+        self.proj_size = proj_size
+
+
+class LSTM(_Memory):
+    """A long short-term memory, drop-in for ``torch.nn.LSTM``.
+
+    ``i, f, o = sigmoid(W x + b + U h + b')``, ``g = tanh(...)``, ``c_t = f c_{t-1} + i g``, ``h_t = o tanh(c_t)``
+    (Hochreiter & Schmidhuber 1997).
+
+    Args:
+        **options: all arguments as in torch.nn.LSTM (``proj_size`` is refused), then ``transforms``, ``engine``,
+            ``check_finite`` and ``generator``.
+
+    >>> from statewise.transforms import Noise
+    >>> layer = LSTM(4, 8, num_layers=2, transforms=Noise("gaussian", 0.5))
+    >>> output, (h, c) = layer(torch.zeros(5, 2, 4))
+    >>> output.shape, c.shape
+    (torch.Size([5, 2, 8]), torch.Size([2, 2, 8]))
+    """
+
+    _cell = LSTMCell()
+
+
+class PeepholeLSTM(_Memory):
+    """An LSTM whose gates see the memory, with the interface of ``torch.nn.LSTM``; the output gate sees the new one.
+
+    ``i, f = sigmoid(z + p c_{t-1})``, ``o = sigmoid(z_o + p_o c_t)`` (Gers & Schmidhuber 2000; Wang & Niepert 2019,
+    eqs. 7-9). The peepholes ``weight_ph_l0`` (rows input, forget, output) start at zero: then it is the plain LSTM.
+
+    >>> PeepholeLSTM(4, 8).weight_ph_l0.shape
+    torch.Size([3, 8])
+    """
+
+    _cell = PeepholeLSTMCell()
+
+
+class RAC(RecurrentLayer):
+    """A recurrent arithmetic circuit, which multiplies where others add.
+
+    ``h_t = (W x_t) * (U h_{t-1})`` (Levine et al. 2017; Ziv 2019, section 2.1). With ``bias=True`` it is multiplicative
+    integration (Wu et al. 2016). Weights start as N(0, 1 / columns).
+
+    Args:
+        bias: off by default, since the theory has none.
+        initial_state: what a sequence starts from when ``hx`` is not given: "ones" makes the first product
+            ``U h_0`` exactly 1, for every U; "pinv" solves for ``h_0`` (its product is 1 only if U is regular);
+            "learned" trains ``h_0``, from ones.
+        **options: all other arguments as in torch.nn.GRU, then ``transforms``, ``engine``, ``check_finite`` and
+            ``generator``.
+
+    >>> layer = RAC(2, 2)
+    >>> x = torch.ones(1, 1, 2)
+    >>> bool(torch.allclose(layer(x)[0], x @ layer.weight_ih_l0.T))
+    True
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = False,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        initial_state: str = "ones",
+        **options: Any,
+    ) -> None:
+        if initial_state not in ("ones", "pinv", "learned"):
+            raise ArgumentError(
+                where="statewise.RAC.initial_state",
+                got=initial_state,
+                wanted="one of ones, pinv, learned",
+                remedy="A fixed state goes into forward as hx; zero would make the whole circuit zero.",
+            )
+        self.initial_state = initial_state
+        sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        super().__init__(RACCell(), *sizes, **options)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw weights from N(0, 1 / columns); biases start at zero."""
+        super().reset_parameters(generator)
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if name.startswith("weight_"):
+                    parameter.normal_(0, parameter.shape[1] ** -0.5, generator=generator)
+                elif name.startswith("bias_"):
+                    parameter.zero_()
+        if self.initial_state == "learned":
+            shape = (self.num_layers * self.num_directions, 1, self.hidden_size)
+            self.state_0 = nn.Parameter(torch.ones_like(self.weight_hh_l0[0]).repeat(shape[0], 1, 1).detach().clone())
+
+    def _default_state(
+        self, shape: tuple[int, int, int], batch: Batch, generator: torch.Generator | None
+    ) -> tuple[Tensor, bool]:
+        if self.initial_state == "ones":
+            return batch.rows.new_zeros(shape), True
+        if self.initial_state == "learned":
+            return self.state_0.expand(shape), False
+        suffixes = [suffix for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
+        ones = batch.rows.new_ones(self.hidden_size)
+        solved = [torch.linalg.pinv(getattr(self, "weight_hh" + suffix)) @ ones for suffix in suffixes]
+        return torch.stack(solved).unsqueeze(1).expand(shape), False

@@ -1,0 +1,215 @@
+"""One step at a time: the cells as modules, with the interface of torch.nn's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from statewise import cells
+from statewise.cells import Cell
+from statewise.errors import ArgumentError, ShapeError
+from statewise.weights import scaled_cayley
+
+
+class _PlainProduct:
+    """The recurrent product of a single step, without masks."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, *, ones: bool) -> None:
+        self._weight, self._bias, self._ones = weight, bias, ones
+
+    def __call__(self, value: Tensor, first: int, last: int) -> Tensor:
+        size = self._weight.shape[1]
+        blocks = slice(first * size, last * size)
+        product = torch.ones_like(value) if self._ones else value @ self._weight[blocks].T
+        return product if self._bias is None else product + self._bias[blocks]
+
+    def backward(self, grad: Tensor, first: int, last: int) -> Tensor:
+        raise AssertionError("autograd differentiates a single step")
+
+
+class SingleStep(nn.Module):
+    """A cell as a module: one step of the recurrence, for loops of the user's own.
+
+    ``u_t, c_t = cell(W x_t + b, U h_{t-1} + b', c_{t-1})``; parameters as in torch.nn (``weight_ih``, ``weight_hh``,
+    ``bias_ih``, ``bias_hh``), the cell's own after them.
+
+    Args:
+        cell: the transition function.
+        input_size, hidden_size, bias, device, dtype: as in torch.nn.
+        generator: source of the initial weights.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ArgumentError(where=f"{type(self).__name__}.{name}", got=value, wanted="a whole number >= 1")
+        self.cell, self.input_size, self.hidden_size, self.bias = cell, input_size, hidden_size, bias
+        rows, bound = len(cell.blocks) * hidden_size, 1 / math.sqrt(hidden_size)
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        if bias:
+            shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+        for name, shape in shapes.items():
+            start = torch.empty(shape, device=device, dtype=dtype).uniform_(-bound, bound, generator=generator)
+            setattr(self, name, nn.Parameter(start))
+        for name, count in cell.extra_parameters:
+            shape = (count, hidden_size) if count else (hidden_size,)
+            setattr(self, name, nn.Parameter(torch.zeros(shape, device=device, dtype=dtype)))
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+    def forward(self, input: Float[Tensor, "*batch input"], hx: Any = None) -> Any:
+        """One step.
+
+        Args:
+            input: (batch, input) or (input).
+            hx: the state, (batch, hidden) or (hidden); for the LSTM family a pair (h, c). None means zeros.
+
+        Returns:
+            The new state, or the pair (h, c).
+        """
+        if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
+            raise ShapeError(
+                where=f"{type(self).__name__} input",
+                got=tuple(input.shape),
+                wanted=f"(batch, {self.input_size}) or ({self.input_size},)",
+            )
+        rows = input if input.ndim == 2 else input.unsqueeze(0)
+        state, memory = self._read(hx, rows, batched=input.ndim == 2)
+        term = nn.functional.linear(rows, self.weight_ih, self.bias_ih if self.bias else None)
+        ones = hx is None and isinstance(self.cell, cells.RACCell)
+        product = _PlainProduct(self.weight_hh, self.bias_hh if self.bias else None, ones=ones)
+        extra = tuple(getattr(self, name) for name, _ in self.cell.extra_parameters)
+        moved = self.cell.forward(term, state, memory, product, extra)
+        given = [part if input.ndim == 2 else part.squeeze(0) for part in moved[:2] if part is not None]
+        return tuple(given) if self.cell.has_memory else given[0]
+
+    def _read(self, hx: Any, rows: Tensor, *, batched: bool) -> tuple[Tensor, Tensor | None]:
+        shape = (len(rows), self.hidden_size)
+        if hx is None:
+            zeros = rows.new_zeros(shape)
+            return zeros, zeros if self.cell.has_memory else None
+        parts = hx if isinstance(hx, tuple) else (hx,)
+        wanted = shape if batched else shape[1:]
+        if len(parts) != 1 + self.cell.has_memory or any(tuple(part.shape) != wanted for part in parts):
+            raise ShapeError(
+                where=f"{type(self).__name__} hx",
+                got=[tuple(part.shape) for part in parts],
+                wanted=f"{1 + self.cell.has_memory} of shape {wanted}",
+            )
+        state, *memory = (part if batched else part.unsqueeze(0) for part in parts)
+        return state, memory[0] if memory else None
+
+
+class RNNCell(SingleStep):
+    """One step of :class:`~statewise.RNN`, drop-in for ``torch.nn.RNNCell``.
+
+    >>> RNNCell(4, 8)(torch.zeros(2, 4)).shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", **options: Any
+    ) -> None:
+        super().__init__(cells.RNNCell(nonlinearity), input_size, hidden_size, bias, **options)
+
+
+class MGUCell(SingleStep):
+    """One step of :class:`~statewise.MGU`.
+
+    >>> MGUCell(4, 8)(torch.zeros(4)).shape
+    torch.Size([8])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, **options: Any) -> None:
+        super().__init__(cells.MGUCell(), input_size, hidden_size, bias, **options)
+
+
+class GRUCell(SingleStep):
+    """One step of :class:`~statewise.GRU`, drop-in for ``torch.nn.GRUCell``.
+
+    >>> GRUCell(4, 8)(torch.zeros(2, 4)).shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, *, reset_before: bool = False, **options: Any
+    ) -> None:
+        cell = cells.ResetBeforeGRUCell() if reset_before else cells.GRUCell()
+        super().__init__(cell, input_size, hidden_size, bias, **options)
+
+
+class LSTMCell(SingleStep):
+    """One step of :class:`~statewise.LSTM`, drop-in for ``torch.nn.LSTMCell``.
+
+    >>> h, c = LSTMCell(4, 8)(torch.zeros(2, 4))
+    >>> c.shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, **options: Any) -> None:
+        super().__init__(cells.LSTMCell(), input_size, hidden_size, bias, **options)
+
+
+class PeepholeLSTMCell(SingleStep):
+    """One step of :class:`~statewise.PeepholeLSTM`; the peepholes start at zero.
+
+    >>> h, c = PeepholeLSTMCell(4, 8)(torch.zeros(2, 4))
+    >>> h.shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, **options: Any) -> None:
+        super().__init__(cells.PeepholeLSTMCell(), input_size, hidden_size, bias, **options)
+
+
+class RACCell(SingleStep):
+    """One step of :class:`~statewise.RAC`; without a state the product ``U h`` is 1, as at the start of a sequence.
+
+    >>> RACCell(4, 8)(torch.zeros(2, 4)).shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = False, **options: Any) -> None:
+        super().__init__(cells.RACCell(), input_size, hidden_size, bias, **options)
+
+
+class OrthogonalRNNCell(SingleStep):
+    """One step of :class:`~statewise.OrthogonalRNN`: modReLU and an orthogonal recurrent matrix.
+
+    Wrap a loop over it in ``torch.nn.utils.parametrize.cached()``, so that the matrix is built once.
+
+    >>> OrthogonalRNNCell(4, 8)(torch.zeros(2, 4)).shape
+    torch.Size([2, 8])
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        rho: int | None = None,
+        generator: torch.Generator | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            cells.RNNCell("modrelu"), input_size, hidden_size, bias=False, generator=generator, **options
+        )
+        with torch.no_grad():
+            self.weight_ih.uniform_(-0.01, 0.01, generator=generator)
+        scaled_cayley(self, "weight_hh", rho=rho, generator=generator)

@@ -1,0 +1,183 @@
+"""State regularization: the hidden state moves among k learnable centroids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from statewise.errors import ArgumentError, DtypeError
+from statewise.transforms.base import Sizes, StateChange, StateGrads, StateTransform, choice, finite
+from statewise.transforms.streams import Stream
+
+SIMILARITIES = ("dot", "euclidean", "sqeuclidean")
+TRANSITIONS = ("mixture", "sample", "argmax", "st_argmax", "gumbel_hard", "noisy")
+
+
+@dataclass(frozen=True)
+class Centroids(StateTransform):
+    """Draws the state to k learnable centroids, softly or by choosing one.
+
+    ``alpha_i = softmax_i(similarity(u, s_i) / tau)`` and ``h = sum_i alpha_i s_i`` for the mixture
+    (Wang & Niepert 2019, eqs. 3-6). Acts in eval mode too. The transitions:
+
+    ============= ======================================== =====================================================
+    transition    forward                                  gradient
+    ============= ======================================== =====================================================
+    mixture       ``h = S alpha`` (eq. 6, the default)     exact
+    sample        ``h = s_j``, ``j ~ alpha`` (eq. 5)       reaches only ``s_j``
+    argmax        ``h = s_argmax``                         reaches only ``s_argmax``; the automaton itself
+    st_argmax     argmax                                   straight-through: as if ``alpha`` had been used
+    gumbel_hard   argmax of ``z + g``, g ~ Gumbel          straight-through ``softmax((z + g) / relaxation)``
+    noisy         ``h = S softmax(z + noise g)``           exact; with noise growing, the best way to an automaton
+    ============= ======================================== =====================================================
+
+    In eval mode "noisy" and "gumbel_hard" run without noise. "sample" draws in eval mode too: give a generator.
+
+    Args:
+        k: number of centroids of a layer.
+        temperature: ``tau > 0``; small means nearly one-hot.
+        similarity: "dot" (eq. 3), "euclidean" (eq. 4, the distance itself) or "sqeuclidean".
+        transition: one of the table.
+        noise: the factor of the Gumbel noise for "noisy".
+        relaxation: the temperature of the straight-through gradient of "gumbel_hard".
+
+    >>> Centroids(10, temperature=0.5).parameter_shapes(hidden=64)
+    {'centroids': (10, 64)}
+    """
+
+    k: int
+    temperature: float = field(default=1.0, kw_only=True)
+    similarity: str = field(default="dot", kw_only=True)
+    transition: str = field(default="mixture", kw_only=True)
+    noise: float = field(default=1.0, kw_only=True)
+    relaxation: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.k, bool) or not isinstance(self.k, int):
+            raise DtypeError(where="Centroids.k", got=type(self.k).__name__, wanted="a whole number of centroids")
+        if self.k < 1:
+            raise ArgumentError(where="Centroids.k", got=self.k, wanted="at least 1 centroid")
+        if finite("Centroids.temperature", self.temperature) <= 0:
+            raise ArgumentError(
+                where="Centroids.temperature",
+                got=self.temperature,
+                wanted="a number above 0",
+                remedy="For the limit 0 use transition='argmax'.",
+            )
+        choice("Centroids.similarity", self.similarity, SIMILARITIES)
+        choice("Centroids.transition", self.transition, TRANSITIONS)
+        if finite("Centroids.noise", self.noise) < 0:
+            raise ArgumentError(where="Centroids.noise", got=self.noise, wanted="a number >= 0")
+        if finite("Centroids.relaxation", self.relaxation) <= 0:
+            raise ArgumentError(where="Centroids.relaxation", got=self.relaxation, wanted="a number above 0")
+
+    @property
+    def hard(self) -> bool:
+        """Whether exactly one centroid is chosen at each step."""
+        return self.transition in ("sample", "argmax", "st_argmax", "gumbel_hard")
+
+    @property
+    def soft_gradient(self) -> bool:
+        """Whether the gradient reaches the transition probabilities."""
+        return self.transition not in ("sample", "argmax")
+
+    @property
+    def sharpness(self) -> float:
+        """The derivative of the backward softmax's argument: 1, or 1 / relaxation for "gumbel_hard"."""
+        return 1 / self.relaxation if self.transition == "gumbel_hard" else 1.0
+
+    def parameter_shapes(self, hidden: int) -> dict[str, tuple[int, ...]]:
+        return {"centroids": (self.k, hidden)}
+
+    def initialise(self, name: str, parameter: Tensor, generator: torch.Generator | None) -> None:
+        """Uniform in (-0.5, 0.5), the one setting that the paper tuned."""
+        with torch.no_grad():
+            parameter.uniform_(-0.5, 0.5, generator=generator)
+
+    def draw(self, sizes: Sizes, stream: Stream, *, training: bool) -> tuple[Tensor, ...] | None:
+        """Gumbel noise already scaled by its factor, shape (steps, batch, k); empty where none is needed."""
+        factor = {"sample": 1.0, "gumbel_hard": 1.0 * training, "noisy": self.noise * training}.get(self.transition, 0.0)
+        if factor == 0.0:
+            return ()
+        dtype = torch.float64 if sizes.dtype == torch.float64 else torch.float32
+        unit = torch.empty(sizes.steps, sizes.batch, self.k, dtype=dtype, device=sizes.device)
+        stream.fill(unit, lambda rows, generator: rows.exponential_(generator=generator))
+        # An exponential can round to 0, whose logarithm would poison the batch.
+        return (unit.clamp_(min=torch.finfo(dtype).tiny).log_().mul_(-factor),)
+
+    def logits(self, state: Tensor, centroids: Tensor) -> Tensor:
+        """Similarity of every row to every centroid, over the temperature: shape (rows, k), float32 at least."""
+        wide = torch.promote_types(state.dtype, torch.float32)
+        state, centroids = state.to(wide), centroids.to(wide)
+        if self.similarity == "dot":
+            return state @ centroids.T / self.temperature
+        # The direct form: products of squares would lose digits near zero.
+        difference = state.unsqueeze(1) - centroids
+        if self.similarity == "euclidean":
+            return -torch.linalg.vector_norm(difference, dim=2) / self.temperature
+        return -difference.square().sum(2) / self.temperature
+
+    def forward(
+        self,
+        state: Tensor,
+        memory: Tensor | None,
+        previous: tuple[Tensor, Tensor | None],
+        draws: tuple[Tensor, ...],
+        parameters: tuple[Tensor, ...],
+    ) -> StateChange:
+        (centroids,) = parameters
+        z = self.logits(state, centroids)
+        alpha = torch.softmax(z, dim=1)
+        disturbed = z + draws[0].to(z.dtype) if draws else z
+        soft = torch.softmax(disturbed * self.sharpness, dim=1) if self.soft_gradient else alpha.detach()
+        weights = soft
+        if self.hard:
+            chosen = torch.zeros_like(soft).scatter(1, disturbed.argmax(1, keepdim=True), 1.0)
+            weights = _StraightThrough.apply(soft, chosen) if self.soft_gradient else chosen
+        moved = (weights @ centroids.to(weights.dtype)).to(state.dtype)
+        return StateChange(moved, memory, (state, weights, soft), alpha)
+
+    def backward(
+        self,
+        grad_state: Tensor,
+        grad_memory: Tensor | None,
+        saved: tuple[Tensor, ...],
+        draws: tuple[Tensor, ...],
+        parameters: tuple[Tensor, ...],
+    ) -> StateGrads:
+        (centroids,) = parameters
+        state, weights, soft = saved
+        grad_centroids = weights.T @ grad_state
+        if not self.soft_gradient:
+            return StateGrads(torch.zeros_like(grad_state), grad_memory, None, None, (grad_centroids,))
+        grad_soft = grad_state @ centroids.T
+        # The derivative of the softmax, then of the similarity over the temperature.
+        grad_z = soft * (grad_soft - (soft * grad_soft).sum(1, keepdim=True)) * (self.sharpness / self.temperature)
+        if self.similarity == "dot":
+            to_state, to_centroids = grad_z @ centroids, grad_z.T @ state
+        else:
+            slope = grad_z if self.similarity == "euclidean" else 2 * grad_z
+            if self.similarity == "euclidean":
+                distance = torch.linalg.vector_norm(state.unsqueeze(1) - centroids, dim=2)
+                slope = torch.where(distance > 0, slope / distance, torch.zeros_like(slope))
+            to_state = slope @ centroids - slope.sum(1, keepdim=True) * state
+            to_centroids = slope.T @ state - slope.sum(0).unsqueeze(1) * centroids
+        return StateGrads(to_state, grad_memory, None, None, (grad_centroids + to_centroids,))
+
+
+class _StraightThrough(torch.autograd.Function):
+    """Forward the chosen one-hot bit for bit; give the gradient to the probabilities."""
+
+    @staticmethod
+    def forward(ctx: Any, soft: Tensor, chosen: Tensor) -> Tensor:
+        return chosen
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None

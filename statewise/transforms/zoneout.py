@@ -1,0 +1,77 @@
+"""Zoneout: units that keep their old value for a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from statewise.transforms.base import Sizes, StateChange, StateGrads, StateTransform, probability
+from statewise.transforms.streams import Stream
+
+
+@dataclass(frozen=True)
+class Zoneout(StateTransform):
+    """Each unit keeps its previous value with a given probability.
+
+    ``h_t = m h_{t-1} + (1 - m) u_t``, ``m ~ Bernoulli(p)``; in eval mode ``m`` is its mean ``p``
+    (Krueger et al. 2017, eqs. 4-5). The memory of an LSTM has a probability of its own.
+
+    Args:
+        p: probability that a unit of the state keeps its value.
+        memory: the same for the memory ``c``; only the LSTM family has one.
+
+    >>> Zoneout(0.1, memory=0.5).p
+    0.1
+    """
+
+    p: float
+    memory: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        probability("Zoneout.p", self.p)
+        probability("Zoneout.memory", self.memory)
+
+    def draw(self, sizes: Sizes, stream: Stream, *, training: bool) -> tuple[Tensor, ...] | None:
+        """The masks of the state and of the memory; in eval mode their means, constant in time."""
+        if self.p == 0.0 and self.memory == 0.0:
+            return None
+        steps = sizes.steps if training else 1
+        keep = torch.empty(steps, sizes.batch, 2, sizes.hidden, dtype=sizes.dtype, device=sizes.device)
+        for part, p in enumerate((self.p, self.memory)):
+            keep[:, :, part] = p
+        if training:
+            stream.fill(keep, lambda rows, generator: rows.bernoulli_(rows.clone(), generator=generator))
+        return keep[:, :, 0].contiguous(), keep[:, :, 1].contiguous()
+
+    def forward(
+        self,
+        state: Tensor,
+        memory: Tensor | None,
+        previous: tuple[Tensor, Tensor | None],
+        draws: tuple[Tensor, ...],
+        parameters: tuple[Tensor, ...],
+    ) -> StateChange:
+        keep_state, keep_memory = draws
+        old_state, old_memory = previous
+        state = keep_state * old_state + (1 - keep_state) * state
+        if memory is not None and old_memory is not None:
+            memory = keep_memory * old_memory + (1 - keep_memory) * memory
+        return StateChange(state, memory, ())
+
+    def backward(
+        self,
+        grad_state: Tensor,
+        grad_memory: Tensor | None,
+        saved: tuple[Tensor, ...],
+        draws: tuple[Tensor, ...],
+        parameters: tuple[Tensor, ...],
+    ) -> StateGrads:
+        keep_state, keep_memory = draws
+        to_old_state = keep_state * grad_state
+        if grad_memory is None:
+            return StateGrads(grad_state - to_old_state, None, to_old_state, None, ())
+        to_old_memory = keep_memory * grad_memory
+        return StateGrads(grad_state - to_old_state, grad_memory - to_old_memory, to_old_state, to_old_memory, ())
