@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 Rows = Float[Tensor, "rows hidden"]
 
 
+@runtime_checkable
 class Product(Protocol):
     """The recurrent product ``U[first:last] v + b[first:last]`` of a step, counted in blocks of the hidden size.
 

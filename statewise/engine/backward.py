@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,7 +69,13 @@ class FunctionArguments:
         seen = tuple(gate for gate in gates if gate is not None)
         return Unrolled(states, final_state, final_memory, memories, seen, probabilities)
 
-    def spread(self, call: Recurrence, grads: Gradients, needed: tuple[bool, ...]) -> list[Tensor | None]:
+    def spread(
+        self,
+        call: Recurrence,
+        grads: Gradients,
+        needed: tuple[bool, ...],
+        product: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
+    ) -> list[Tensor | None]:
         """All gradients in the order of ``tensors``; one big product for each weight, none that nobody asked for."""
         wants = dict(zip(_FIELDS, needed, strict=False))
         term = grads.input_term
@@ -78,7 +85,7 @@ class FunctionArguments:
         if projected:
             assert call.inputs is not None and call.weight_ih is not None
             if wants["inputs"]:
-                found["inputs"] = term @ call.weight_ih
+                found["inputs"] = product(term, call.weight_ih)
             if wants["weight_ih"]:
                 found["weight_ih"] = transposed_product(term, call.inputs)
             if wants["bias_ih"] and call.bias_ih is not None:

@@ -1,6 +1,318 @@
+"""The cpu engine's compiled form: the walk through time in C++, the big products around it here."""
+
 from __future__ import annotations
-from statewise.engine.recurrence import Recurrence, Unrolled
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from statewise.cells import (
+    Cell,
+    GRUCell,
+    LSTMCell,
+    MGUCell,
+    PeepholeLSTMCell,
+    RACCell,
+    ResetBeforeGRUCell,
+    RNNCell,
+)
+from statewise.engine.backward import FunctionArguments, Gradients, refuse_second_derivative, transposed_product
+from statewise.engine.recurrence import Recurrence, Step, Unrolled
+from statewise.transforms import Centroids, Noise, Zoneout
+from statewise.transforms.centroids import SIMILARITIES
+
+# The numbers by which kernel.cpp knows cells, activations and transforms.
+_CELLS: dict[type[Cell], int] = {
+    RNNCell: 0,
+    LSTMCell: 1,
+    PeepholeLSTMCell: 2,
+    GRUCell: 3,
+    ResetBeforeGRUCell: 4,
+    MGUCell: 5,
+    RACCell: 6,
+}
+_ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity", "modrelu")
+_MULTIPLY, _ADD, _ZONEOUT, _CENTROIDS = range(4)
+
+
 def why_not(call: Recurrence) -> str | None:
-    return "not yet"
+    """The reason why the kernel cannot run a recurrence, or None if it can."""
+    if type(call.cell) not in _CELLS:
+        return f"it has no code for the cell {call.cell.name}"
+    if call.mixed is not None:
+        return "it does not mix through time"
+    if call.mask is not None and (call.mask.on_projection or not call.mask.shared):
+        return "of the recurrent dropout masks it knows those on the state that all gates share"
+    for step in call.chain:
+        if type(step.transform) not in (Noise, Zoneout, Centroids):
+            return f"it has no code for {type(step.transform).__name__}"
+    return None
+
+
 def unroll(call: Recurrence) -> Unrolled:
-    raise AssertionError
+    """Unroll a recurrence in C++; what is seen along the way carries no gradient."""
+    arguments = FunctionArguments(call)
+    return arguments.unrolled(_Compiled.apply(arguments, *arguments.tensors))
+
+
+class _Compiled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, arguments: FunctionArguments, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        call = arguments.bind(tensors)
+        run = _Run(call)
+        outputs = run.forward(call)
+        ctx.arguments, ctx.run = arguments, run
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*(tensor for tensor in outputs[3:] if tensor is not None))
+        # The states are an output: only saving them this way avoids a cycle that would keep them alive.
+        ctx.save_for_backward(*tensors, outputs[0])
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        *tensors, states = ctx.saved_tensors
+        with torch.no_grad():
+            call = ctx.arguments.bind(tuple(tensors))
+            found = ctx.run.backward(call, states, *grads[:3])
+            gradients = ctx.arguments.spread(call, found, ctx.needs_input_grad[1:], product=multiply)
+        return None, *refuse_second_derivative(gradients, (*grads, *tensors))
+
+
+def multiply(left: Tensor, right: Tensor) -> Tensor:
+    """``left @ right`` by the kernel's packed product."""
+    product: Tensor = _ops().multiply(left.contiguous(), right.contiguous(), False, left.new_empty(0))
+    return product
+
+
+def _ops() -> Any:
+    return torch.ops.statewise_native
+
+
+@dataclass
+class _Encoded:
+    """The chain of transforms as the kernel reads it, with room for what it leaves behind."""
+
+    integers: list[int] = field(default_factory=list)
+    numbers: list[float] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+    rooms: list[int | None] = field(default_factory=list)  # where a transform's results begin among the tensors
+
+
+def _encode(chain: tuple[Step, ...], rows: int, like: Tensor) -> _Encoded:
+    code = _Encoded()
+    for step in chain:
+        transform, draws = step.transform, step.draws
+        first, numbers = len(code.tensors), (0.0, 0.0)
+        if isinstance(transform, Centroids):
+            code.tensors += [step.parameters[0].contiguous(), *(_fit(drawn.rows, like) for drawn in draws)]
+            second, room = first + 1 if draws else -1, len(code.tensors)
+            widths = (like.shape[1], transform.k, transform.k, transform.k)
+            code.tensors += [like.new_empty(rows, width) for width in widths]
+            word = [_CENTROIDS, first, second, 0, transform.k, SIMILARITIES.index(transform.similarity)]
+            word += [transform.hard, transform.soft_gradient, room]
+            numbers = (1 / transform.temperature, transform.sharpness)
+            code.rooms.append(room)
+        else:
+            code.tensors += [_fit(drawn.rows, like) for drawn in draws]
+            kind = _ZONEOUT
+            if isinstance(transform, Noise):
+                kind = _MULTIPLY if transform.mode == "multiplicative" else _ADD
+            word = [kind, first, first + 1 if kind == _ZONEOUT else -1, draws[0].constant, 0, 0, 0, 0, -1]
+            code.rooms.append(None)
+        code.integers += map(int, word)
+        code.numbers += numbers
+    return code
+
+
+def _fit(drawn: Tensor, like: Tensor) -> Tensor:
+    return drawn.to(like.dtype).contiguous()
+
+
+class _Run:
+    """One forward pass of the kernel, with what its backward pass needs."""
+
+    def __init__(self, call: Recurrence) -> None:
+        cell = call.cell
+        self.cell = _CELLS[type(cell)]
+        self.activation = _ACTIVATIONS.index(cell.nonlinearity) if isinstance(cell, RNNCell) else 0
+        self.code = _encode(call.chain, call.layout.rows, call.weight_hh)
+        none = call.weight_hh.new_empty(0)
+        self.mask = none if call.mask is None else _fit(call.mask.mask.rows, call.weight_hh)
+        self.mask_constant = call.mask is not None and call.mask.mask.constant
+        self.memory_changes = cell.has_memory and any(isinstance(step.transform, Zoneout) for step in call.chain)
+        self.made: list[Tensor] = []
+        self.none = none
+
+    def forward(self, call: Recurrence) -> tuple[Tensor | None, ...]:
+        self.term, apart_bias = self._project(call)
+        extra = call.extra[0].contiguous() if call.extra else self.none
+        made = _ops().forward(
+            self.cell,
+            self.activation,
+            self.term,
+            call.weight_hh.contiguous(),
+            apart_bias,
+            extra,
+            call.initial_state.contiguous(),
+            self.none if call.initial_memory is None else call.initial_memory.contiguous(),
+            call.layout.batch_sizes,
+            call.reverse,
+            call.start_at_one,
+            self.mask,
+            self.mask_constant,
+            self.memory_changes,
+            self.code.integers,
+            self.code.numbers,
+            self.code.tensors,
+        )
+        states, final_state, final_memory, *self.made = made
+        memories = self.made[0] if call.cell.has_memory else None
+        final = final_memory if call.cell.has_memory else None
+        return (states, final_state, final, memories, *self._seen(call))
+
+    def _project(self, call: Recurrence) -> tuple[Tensor, Tensor]:
+        """The input term, with the bias of the products that are merely added; and the bias of the one kept apart."""
+        hidden, bias = call.hidden, call.bias_hh
+        apart = not call.cell.additive
+        added = None if bias is None else bias.clone() if not apart else bias.clone().index_fill_(
+            0, torch.arange(len(bias) - hidden, len(bias)), 0.0
+        )
+        if call.inputs is None or call.weight_ih is None:
+            assert call.input_term is not None
+            term = call.input_term.clone() if added is None else call.input_term + added
+        else:
+            if call.bias_ih is not None:
+                added = call.bias_ih if added is None else added + call.bias_ih
+            start = self.none if added is None else added
+            term = _ops().multiply(call.inputs.contiguous(), call.weight_ih.contiguous(), True, start)
+        return term, bias[-hidden:].contiguous() if apart and bias is not None else self.none
+
+    def _seen(self, call: Recurrence) -> tuple[Tensor | None, ...]:
+        alpha = None
+        for room in self.code.rooms:
+            alpha = alpha if room is None else self.code.tensors[room + 3]
+        gates = self.term.split(call.hidden, dim=1)[: len(call.cell.observed)]
+        return (alpha, *(gate.clone() for gate in gates))
+
+    def backward(
+        self,
+        call: Recurrence,
+        states: Tensor,
+        grad_states: Tensor | None,
+        grad_final: Tensor | None,
+        grad_final_memory: Tensor | None,
+    ) -> Gradients:
+        code, rows = self.code, call.layout.rows
+        tensors = list(code.tensors)
+        integers = list(code.integers)
+        for place, room in enumerate(code.rooms):
+            if room is not None:
+                # Forward's four results, then backward's two, must lie side by side.
+                integers[9 * place + 8] = len(tensors)
+                width = tensors[room + 1].shape[1]
+                grown = [call.weight_hh.new_empty(rows, call.hidden), call.weight_hh.new_empty(rows, width)]
+                tensors += [*code.tensors[room : room + 4], *grown]
+        zeros = torch.zeros_like(call.initial_state)
+        memory = call.initial_memory
+        grad_term, grad_apart, grad, grad_memory, grad_extra = _ops().backward(
+            self.cell,
+            self.activation,
+            self.term,
+            call.weight_hh.contiguous(),
+            call.extra[0].contiguous() if call.extra else self.none,
+            call.initial_state.contiguous(),
+            self.none if memory is None else memory.contiguous(),
+            call.layout.batch_sizes,
+            call.reverse,
+            self.mask,
+            self.mask_constant,
+            self.memory_changes,
+            integers,
+            code.numbers,
+            tensors,
+            [states, zeros, zeros, *self.made],
+            self.none if grad_states is None else grad_states.contiguous(),
+            zeros if grad_final is None else grad_final.contiguous(),
+            self.none if memory is None else zeros if grad_final_memory is None else grad_final_memory.contiguous(),
+        )
+        learnt = []
+        for place, (step, room) in enumerate(zip(call.chain, code.rooms, strict=True)):
+            if room is not None:
+                at = integers[9 * place + 8]
+                learnt.append(_centroid_gradient(step, tensors[at : at + 6]))
+        return Gradients(
+            input_term=grad_term,
+            weight_hh=self._weight_gradient(call, states, grad_term, grad_apart),
+            bias_hh=self._bias_gradient(call, grad_term, grad_apart),
+            initial_state=grad,
+            initial_memory=None if memory is None else grad_memory,
+            extra=[grad_extra] if call.extra else [],
+            parameters=learnt,
+        )
+
+    def _bias_gradient(self, call: Recurrence, grad_term: Tensor, grad_apart: Tensor) -> Tensor | None:
+        if call.bias_hh is None:
+            return None
+        if call.cell.additive:
+            return grad_term.sum(0)
+        return torch.cat((grad_term[:, : -call.hidden].sum(0), grad_apart.sum(0)))
+
+    def _weight_gradient(self, call: Recurrence, states: Tensor, grad_term: Tensor, grad_apart: Tensor) -> Tensor:
+        """One big product for each kind of value that the recurrent weights were multiplied with."""
+        hidden, gated = call.hidden, self.made[-1]
+        if not call.cell.additive:
+            grad_added, grad_special = grad_term[:, :-hidden], grad_apart
+        elif gated.numel():
+            grad_added, grad_special = grad_term[:, :-hidden], grad_term[:, -hidden:]
+        else:
+            return self._against_old_states(call, states, grad_term)
+        parts = [self._against_old_states(call, states, grad_added)] if grad_added.shape[1] else []
+        if gated.numel():
+            parts.append(transposed_product(grad_special, gated if call.mask is None else self._masked(call, gated)))
+        else:
+            parts.append(self._against_old_states(call, states, grad_special))
+        return torch.cat(parts)
+
+    def _against_old_states(self, call: Recurrence, states: Tensor, grad: Tensor) -> Tensor:
+        """``sum_t grad_t^T h_{t-1}``, without a copy of the states where they lie evenly."""
+        layout, batch = call.layout, call.layout.batch
+        if layout.dense and call.mask is None:
+            later, earlier, first = (grad[:-batch], states[batch:], grad[-batch:]) if call.reverse else (
+                grad[batch:], states[:-batch], grad[:batch]
+            )
+            total = earlier.T @ later
+            if bool(call.initial_state.any()):
+                total.addmm_(call.initial_state.T, first)
+            return total.T
+        old = torch.empty_like(states)
+        before = 0
+        for turn in layout.turns(reverse=call.reverse):
+            old[turn.start : turn.start + turn.kept] = states[before : before + turn.kept]
+            old[turn.start + turn.kept : turn.start + turn.rows] = call.initial_state[turn.kept : turn.rows]
+            before = turn.start
+        return transposed_product(grad, self._masked(call, old))
+
+    def _masked(self, call: Recurrence, values: Tensor) -> Tensor:
+        if call.mask is None:
+            return values
+        if not self.mask_constant:
+            return values * self.mask
+        return torch.cat([
+            values[start : start + size] * self.mask[:size]
+            for start, size in zip(call.layout.offsets, call.layout.batch_sizes, strict=False)
+        ])
+
+
+def _centroid_gradient(step: Step, left: list[Tensor]) -> Tensor:
+    """The gradient of the centroids from what the kernel left: two products over all rows."""
+    transform, centroids = step.transform, step.parameters[0]
+    before, weights, _, _, grad_after, slope = left
+    grad = weights.T @ grad_after
+    if not (isinstance(transform, Centroids) and transform.soft_gradient):
+        return grad
+    grad += slope.T @ before
+    if transform.similarity != "dot":
+        grad -= slope.sum(0).unsqueeze(1) * centroids
+    return grad

@@ -18,6 +18,7 @@ from statewise.weights import (
     ScaledCayley,
     haar_orthogonal_,
     initial_skew,
+    nearest_orthogonal,
     orthogonality_error,
     rotation_entries,
     scaled_cayley,
@@ -127,6 +128,16 @@ def test_every_orthogonal_matrix_is_reached_with_the_signs_made_for_it(
     torch.testing.assert_close(constraint(theta), weight, **tolerance(dtype))
 
 
+def test_right_inverse_of_a_weight_with_rounding_errors_is_that_of_the_nearest_orthogonal_matrix(
+    generator: torch.Generator,
+) -> None:
+    constraint = ScaledCayley(32)
+    noise = 1e-6 * torch.randn(32, 32, generator=generator)
+    weight = constraint(0.2 * torch.randn(32 * 31 // 2, generator=generator)) + noise
+    back = constraint(constraint.right_inverse(weight))
+    torch.testing.assert_close(back, nearest_orthogonal(weight), rtol=0, atol=5e-7)
+
+
 def test_right_inverse_rejects_a_matrix_that_is_not_orthogonal(generator: torch.Generator) -> None:
     with pytest.raises(
         ArgumentError, match=r"ScaledCayley weight: got a matrix with max\|W W\^T - I\|.*haar_orthogonal_"
@@ -213,6 +224,12 @@ def test_initial_entries_are_plane_rotations_by_at_most_a_quarter_turn(size: int
         torch.testing.assert_close(block, torch.tensor([[cosine, sine], [-sine, cosine]], dtype=torch.float64))
     if size % 2:
         assert rotation[-1].tolist() == [0.0] * (size - 1) + [1.0]
+
+
+def test_the_verb_starts_from_exactly_the_drawn_entries() -> None:
+    cell = scaled_cayley(nn.RNNCell(2, 16), "weight_hh", generator=torch.Generator().manual_seed(5))
+    expected = initial_skew(16, generator=torch.Generator().manual_seed(5)).float()
+    assert torch.equal(theta_of(cell), expected)
 
 
 def test_the_generator_alone_decides_the_initial_weight() -> None:

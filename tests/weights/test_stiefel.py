@@ -72,18 +72,18 @@ def test_rms_scales_the_gradient_before_the_skew_matrix_is_formed(generator: tor
     torch.testing.assert_close(weight.detach(), expected)
 
 
-def test_projection_stops_the_drift_of_float32(generator: torch.Generator) -> None:
+def test_projection_stops_the_drift_of_float32() -> None:
     def drift(every: int) -> float:
         source = torch.Generator().manual_seed(1)
         weight = nn.Parameter(haar(32, 32, source, dtype=torch.float32))
         optimizer = StiefelSGD([weight], lr=1e-2, reorthogonalize_every=every)
-        for _ in range(200):
+        for _ in range(100):
             weight.grad = 0.1 * torch.randn(32, 32, generator=source)
             optimizer.step()
         return orthogonality_error(weight.detach()).item()
 
-    assert drift(100) < 1e-6
-    assert drift(0) > 2e-6
+    assert drift(50) < 7e-7
+    assert drift(0) > 1.4e-6
 
 
 def test_a_run_resumed_from_its_state_dict_repeats_every_bit(generator: torch.Generator) -> None:

@@ -1,9 +1,9 @@
 // A product C (+)= A B for few rows of A and a B that is packed once and used at every time step.
 //
 // B is cut into panels of two vectors of columns, each stored k by k, so the kernel reads it as one stream; A is read
-// where it lies. A block of up to kRowsMax rows by one panel of C lives in registers for the whole of K, so B is read once
-// a block and C is touched once; cutting K into pieces was measured to be slower. The kernels are written in the vector
-// extensions that GCC and Clang share, so one source serves AVX-512, AVX2, SSE and NEON.
+// where it lies. A block of up to kRowsMax rows by one panel of C lives in registers for the whole of K, so C is
+// touched once; cutting K into pieces was measured to be slower. The kernels are written in the vector extensions that
+// GCC and Clang share, so one source serves AVX-512, AVX2, SSE and NEON.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,7 @@ constexpr int64_t kAlign = 64;
 constexpr int kPanelVectors = 2;
 // Two vectors of B and one broadcast of A stay in registers beside the block of C.
 constexpr int kRowsMax = (kRegisters - 4) / kPanelVectors > 12 ? 12 : (kRegisters - 4) / kPanelVectors;
+constexpr int64_t kChunkBlocks = 8;
 
 namespace detail {
 
@@ -239,16 +240,20 @@ inline void multiply_panel(int rows, Block<T> block) {
 template <class T>
 inline void gemm(const T* a, int64_t lda, int64_t m, const Packed<T>& b, int64_t panel_begin, int64_t panel_end, T* c,
                  int64_t ldc, bool accumulate) {
+    // Blocks of nearly equal height: a last block of one row would leave the arithmetic units idle.
     const int64_t blocks = (m + kRowsMax - 1) / kRowsMax;
-    for (int64_t p = panel_begin; p < panel_end; ++p) {
-        const int64_t column = p * Packed<T>::kPanel;
-        int64_t row = 0;
-        for (int64_t i = 0; i < blocks; ++i) {
-            // Blocks of nearly equal height: a last block of one row would leave the arithmetic units idle.
-            const int rows = int(m / blocks + (i < m % blocks));
-            detail::multiply_panel<T>(rows, {a + row * lda, lda, b.k(), b.panel(p), c + row * ldc + column, ldc,
-                                             b.columns(p), accumulate});
-            row += rows;
+    const auto first_row = [&](int64_t block) { return m * block / blocks; };
+    // Every panel meets a chunk of A before the next chunk is read, so that the chunk stays in the cache.
+    for (int64_t chunk = 0; chunk < blocks; chunk += kChunkBlocks) {
+        const int64_t chunk_end = std::min(chunk + kChunkBlocks, blocks);
+        for (int64_t p = panel_begin; p < panel_end; ++p) {
+            const int64_t column = p * Packed<T>::kPanel;
+            for (int64_t i = chunk; i < chunk_end; ++i) {
+                const int64_t row = first_row(i);
+                detail::multiply_panel<T>(int(first_row(i + 1) - row),
+                                          {a + row * lda, lda, b.k(), b.panel(p), c + row * ldc + column, ldc,
+                                           b.columns(p), accumulate});
+            }
         }
     }
 }

@@ -1,0 +1,237 @@
+// The operators that torch sees: a recurrent layer in one direction, forward and backward, and parallel noise.
+//
+// Tensors are float32 or float64, contiguous, on the CPU; the Python side (engine/compiled.py) sees to that.
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+#include <vector>
+
+#include "walk.h"
+
+namespace statewise {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+template <class T>
+T* data(const Tensor& tensor) {
+    return tensor.numel() ? tensor.data_ptr<T>() : nullptr;
+}
+
+// The chain comes flat: for each transform kIntegers integers, kNumbers numbers, and tensors by index (-1: none).
+constexpr size_t kIntegers = 9, kNumbers = 2;
+
+template <class T>
+std::vector<Operation<T>> chain_of(at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors,
+                                   int64_t hidden) {
+    std::vector<Operation<T>> chain(integers.size() / kIntegers);
+    const auto pointer = [&](int64_t index) -> T* { return index < 0 ? nullptr : data<T>(tensors[size_t(index)]); };
+    for (size_t i = 0; i < chain.size(); ++i) {
+        const int64_t* word = integers.data() + i * kIntegers;
+        const int64_t kind = word[0], first = word[1], second = word[2], constant = word[3], saved = word[8];
+        Operation<T>& op = chain[i];
+        op.kind = Kind(kind);
+        if (op.kind != Kind::kCentroids) {
+            op.state = {pointer(first), hidden, constant != 0};
+            op.memory = {pointer(second), hidden, constant != 0};
+            continue;
+        }
+        Centroid<T>& c = op.centroid;
+        c.count = word[4];
+        c.similarity = Similarity(word[5]);
+        c.hard = word[6] != 0;
+        c.soft = word[7] != 0;
+        c.per_temperature = T(numbers[i * kNumbers]);
+        c.sharpness = T(numbers[i * kNumbers + 1]);
+        c.centroids = pointer(first);
+        c.toward = Packed<T>::transposed(c.centroids, c.count, hidden, hidden);
+        c.from = Packed<T>::plain(c.centroids, c.count, hidden, hidden);
+        c.gumbel = {pointer(second), c.count, false};
+        T** slots[] = {&c.before, &c.weights, &c.probabilities, &c.alpha, &c.grad_after, &c.slope};
+        for (int64_t slot = 0; slot < 6 && saved + slot < int64_t(tensors.size()); ++slot) {
+            *slots[slot] = pointer(saved + slot);
+        }
+    }
+    return chain;
+}
+
+// Calls work with the cell that a number and an activation name.
+template <class T, class Work>
+void with_cell(int64_t cell, int64_t activation, Work&& work) {
+    switch (cell) {
+        case 0:
+            switch (Activation(activation)) {
+                case Activation::kTanh: return work(Elman<T, Activation::kTanh>{});
+                case Activation::kRelu: return work(Elman<T, Activation::kRelu>{});
+                case Activation::kSigmoid: return work(Elman<T, Activation::kSigmoid>{});
+                case Activation::kIdentity: return work(Elman<T, Activation::kIdentity>{});
+                case Activation::kModrelu: return work(Elman<T, Activation::kModrelu>{});
+            }
+            break;
+        case 1: return work(Memory<T, false>{});
+        case 2: return work(Memory<T, true>{});
+        case 3: return work(Gru<T>{});
+        case 4: return work(ResetBeforeGru<T>{});
+        case 5: return work(Mgu<T>{});
+        case 6: return work(Rac<T>{});
+    }
+    TORCH_CHECK(false, "statewise: the kernel knows no cell ", cell, " with activation ", activation);
+}
+
+template <class T>
+Problem<T> problem_of(const Tensor& weight, const Tensor& apart_bias, const Tensor& extra, const Tensor& state,
+                      const Tensor& memory, at::IntArrayRef batch_sizes, bool reverse, bool start_at_one,
+                      const Tensor& mask, bool mask_constant) {
+    Problem<T> p;
+    p.hidden = weight.size(1);
+    p.batch = state.size(0);
+    p.turns = turns_of(batch_sizes.vec(), reverse);
+    p.weight = data<T>(weight);
+    p.apart_bias = data<T>(apart_bias);
+    p.extra = data<T>(extra);
+    p.initial_state = data<T>(state);
+    p.initial_memory = data<T>(memory);
+    p.start_at_one = start_at_one;
+    p.mask = {data<T>(mask), p.hidden, mask_constant};
+    return p;
+}
+
+// `term` is changed in place into what backward needs. Tensors that a cell does not need are empty.
+Tensors forward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight, const Tensor& apart_bias,
+                const Tensor& extra, const Tensor& initial_state, const Tensor& initial_memory,
+                at::IntArrayRef batch_sizes, bool reverse, bool start_at_one, const Tensor& mask, bool mask_constant,
+                bool memory_changes, at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors) {
+    const int64_t rows = term.size(0), hidden = weight.size(1);
+    Tensor states = at::empty({rows, hidden}, term.options()), state = initial_state.clone();
+    Tensor none = at::empty({0}, term.options());
+    Tensor apart = none, gated = none, memories = none, cell_memories = none, memory = initial_memory.clone();
+    AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_forward", [&] {
+        with_cell<scalar_t>(cell, activation, [&](auto chosen) {
+            using Cell = decltype(chosen);
+            if (Cell::apart) apart = at::empty({rows, hidden}, term.options());
+            if (Cell::gated_from >= 0) gated = at::empty({rows, hidden}, term.options());
+            if (Cell::has_memory) memories = at::empty({rows, hidden}, term.options());
+            cell_memories = memory_changes ? at::empty({rows, hidden}, term.options()) : memories;
+            auto p = problem_of<scalar_t>(weight, apart_bias, extra, initial_state, initial_memory, batch_sizes, reverse,
+                                          start_at_one, mask, mask_constant);
+            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
+            p.memory_changes = memory_changes;
+            p.term = data<scalar_t>(term);
+            p.apart = data<scalar_t>(apart);
+            p.gated = data<scalar_t>(gated);
+            p.states = data<scalar_t>(states);
+            p.memories = data<scalar_t>(memories);
+            p.cell_memories = data<scalar_t>(cell_memories);
+            p.state = data<scalar_t>(state);
+            p.memory = data<scalar_t>(memory);
+            Walk<scalar_t, Cell>(p, at::get_num_threads()).forward();
+        });
+    });
+    return {states, state, memory, memories, cell_memories, apart, gated};
+}
+
+Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight, const Tensor& extra,
+                 const Tensor& initial_state, const Tensor& initial_memory, at::IntArrayRef batch_sizes, bool reverse,
+                 const Tensor& mask, bool mask_constant, bool memory_changes, at::IntArrayRef integers,
+                 at::ArrayRef<double> numbers, const Tensors& tensors, const Tensors& made, const Tensor& grad_states,
+                 const Tensor& grad_final, const Tensor& grad_final_memory) {
+    const int64_t hidden = weight.size(1);
+    Tensor grad_term = at::empty_like(term), grad = grad_final.clone(), grad_memory = grad_final_memory.clone();
+    Tensor grad_apart = at::empty_like(made[5]), grad_extra = at::zeros_like(extra);
+    AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_backward", [&] {
+        with_cell<scalar_t>(cell, activation, [&](auto chosen) {
+            using Cell = decltype(chosen);
+            auto p = problem_of<scalar_t>(weight, Tensor(grad_extra.new_empty({0})), extra, initial_state,
+                                          initial_memory, batch_sizes, reverse, false, mask, mask_constant);
+            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
+            p.memory_changes = memory_changes;
+            p.term = data<scalar_t>(term);
+            p.states = data<scalar_t>(made[0]);
+            p.memories = data<scalar_t>(made[3]);
+            p.cell_memories = data<scalar_t>(made[4]);
+            p.apart = data<scalar_t>(made[5]);
+            p.gated = data<scalar_t>(made[6]);
+            p.grad_states = data<scalar_t>(grad_states);
+            p.grad = data<scalar_t>(grad);
+            p.grad_memory = data<scalar_t>(grad_memory);
+            p.grad_term = data<scalar_t>(grad_term);
+            p.grad_apart = data<scalar_t>(grad_apart);
+            const int threads = at::get_num_threads();
+            std::vector<std::vector<scalar_t>> sums(size_t(std::max(threads, 1)));
+            p.extra_sums = sums.data();
+            Walk<scalar_t, Cell>(p, threads).backward();
+            scalar_t* total = data<scalar_t>(grad_extra);
+            for (const auto& sum : sums) {
+                for (size_t i = 0; i < sum.size(); ++i) total[i] += sum[i];
+            }
+        });
+    });
+    return {grad_term, grad_apart, grad, grad_memory, grad_extra};
+}
+
+// x B for many rows, B = weight^T (or weight itself): with packed panels faster than the general matrix library.
+Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Tensor& bias) {
+    const int64_t rows = x.size(0), inner = x.size(1), columns = weight.size(transpose ? 0 : 1);
+    Tensor out = at::empty({rows, columns}, x.options());
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "statewise_multiply", [&] {
+        const scalar_t* w = data<scalar_t>(weight);
+        const auto packed = transpose ? Packed<scalar_t>::transposed(w, columns, inner, inner)
+                                      : Packed<scalar_t>::plain(w, inner, columns, columns);
+        const scalar_t* from = data<scalar_t>(x);
+        const scalar_t* start = data<scalar_t>(bias);
+        scalar_t* to = data<scalar_t>(out);
+        run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
+            const Share mine = share(rows, rank, size);
+            if (start) {
+                for (int64_t row = mine.begin; row < mine.end; ++row) std::copy(start, start + columns, to + row * columns);
+            }
+            gemm(from + mine.begin * inner, inner, mine.end - mine.begin, packed, 0, packed.panels(),
+                 to + mine.begin * columns, columns, start != nullptr);
+        });
+    });
+    return out;
+}
+
+// out[t] ~ Normal(0, std) from the generator of lane t % lanes: the lanes of a stream, filled side by side.
+void fill_normal(const Tensor& out, at::IntArrayRef seeds, double std) {
+    const int64_t lanes = int64_t(seeds.size());
+    at::parallel_for(0, lanes, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t lane = begin; lane < end; ++lane) {
+            auto generator = at::detail::createCPUGenerator(uint64_t(seeds[size_t(lane)]));
+            for (int64_t step = lane; step < out.size(0); step += lanes) out.select(0, step).normal_(0, std, generator);
+        }
+    });
+}
+
+}  // namespace
+
+TORCH_LIBRARY(statewise_native, library) {
+    library.def(
+        "forward(int cell, int activation, Tensor(a!) term, Tensor weight, Tensor apart_bias, Tensor extra, "
+        "Tensor initial_state, Tensor initial_memory, int[] batch_sizes, bool reverse, bool start_at_one, Tensor mask, "
+        "bool mask_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors) -> Tensor[]");
+    library.def(
+        "backward(int cell, int activation, Tensor term, Tensor weight, Tensor extra, Tensor initial_state, "
+        "Tensor initial_memory, int[] batch_sizes, bool reverse, Tensor mask, bool mask_constant, bool memory_changes, "
+        "int[] integers, float[] numbers, Tensor[] tensors, Tensor[] made, Tensor grad_states, Tensor grad_final, "
+        "Tensor grad_final_memory) -> Tensor[]");
+    library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias) -> Tensor");
+    library.def("fill_normal(Tensor(a!) out, int[] seeds, float std) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
+    library.impl("forward", forward);
+    library.impl("backward", backward);
+    library.impl("multiply", multiply);
+    library.impl("fill_normal", fill_normal);
+}
+
+}  // namespace statewise

@@ -1,0 +1,304 @@
+// The walk through the time steps, forward and backward, for one layer in one direction.
+//
+// Two ways to divide the work among threads. By rows: each thread takes some sequences through all steps, and nobody
+// ever waits; every thread then streams the whole of U through its cache at each step. By columns: at each step the
+// threads share the columns of the product and then the rows of the rest, and meet twice a step; each streams only its
+// part of U. The first is better while U stays in a core's own cache, the second beyond.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cells.h"
+#include "chain.h"
+#include "gemm.h"
+#include "team.h"
+
+namespace statewise {
+
+// One step: its first row in the layout, how many sequences run, and how many of them ran in the step before.
+struct Turn {
+    int64_t start, rows, kept;
+};
+
+inline std::vector<Turn> turns_of(const std::vector<int64_t>& batch_sizes, bool reverse) {
+    std::vector<Turn> turns;
+    int64_t start = 0;
+    for (int64_t rows : batch_sizes) {
+        turns.push_back({start, rows, 0});
+        start += rows;
+    }
+    if (reverse) std::reverse(turns.begin(), turns.end());
+    for (size_t i = 1; i < turns.size(); ++i) turns[i].kept = std::min(turns[i - 1].rows, turns[i].rows);
+    return turns;
+}
+
+// Everything that forward and backward share; pointers are to rows of the layout unless a comment says batch.
+template <class T>
+struct Problem {
+    int64_t hidden = 0, batch = 0;
+    std::vector<Turn> turns;
+    const T* weight = nullptr;      // U, (blocks * hidden, hidden)
+    const T* apart_bias = nullptr;  // (hidden)
+    const T* extra = nullptr;
+    const T* initial_state = nullptr;   // batch
+    const T* initial_memory = nullptr;  // batch
+    bool start_at_one = false;
+    Draw<T> mask;  // of the state on its way into the product
+    std::vector<Operation<T>> chain;
+    bool memory_changes = false;  // a transform changes the memory, so the cell's own is kept beside it
+
+    T* term = nullptr;
+    T* apart = nullptr;
+    T* gated = nullptr;
+    T* states = nullptr;
+    T* memories = nullptr;
+    T* cell_memories = nullptr;  // the same as memories unless memory_changes
+    T* state = nullptr;          // batch: the present state, at the end the final one
+    T* memory = nullptr;         // batch
+
+    // Backward only.
+    const T* grad_states = nullptr;  // may be null
+    T* grad = nullptr;               // batch: at first of the final state, at the end of the initial one
+    T* grad_memory = nullptr;        // batch
+    T* grad_term = nullptr;
+    T* grad_apart = nullptr;
+    std::vector<T>* extra_sums = nullptr;  // one for each thread
+};
+
+template <class T, class Cell>
+class Walk {
+public:
+    explicit Walk(Problem<T>& problem, int threads) : p(problem), threads_(threads) {
+        const int64_t bytes = int64_t(sizeof(T)) * Cell::blocks * p.hidden * p.hidden;
+        by_columns_ = threads > 1 && (bytes > kOwnCache || p.batch < 4 * threads);
+    }
+
+    void forward() {
+        pack_forward();
+        if (p.mask.data) masked_.resize(size_t(p.batch * p.hidden));
+        run_team(threads_, [&](int rank, int size, Barrier& barrier) {
+            std::vector<T> scratch;
+            for (const Turn& turn : p.turns) step(turn, rank, size, barrier, scratch);
+        });
+    }
+
+    void backward() {
+        pack_backward();
+        work_.resize(size_t(p.batch * p.hidden));
+        if (p.mask.data) masked_.resize(size_t(p.batch * p.hidden));
+        if (Cell::gated_from >= 0) through_.resize(size_t(p.batch * p.hidden));
+        if (p.memory_changes) old_memory_.resize(size_t(p.batch * p.hidden));
+        for (const auto& op : p.chain) feeds_old_ = feeds_old_ || op.kind == Kind::kZoneout;
+        run_team(threads_, [&](int rank, int size, Barrier& barrier) {
+            if (Cell::extra_rows) p.extra_sums[rank].assign(size_t(Cell::extra_rows * p.hidden), T(0));
+            for (size_t i = p.turns.size(); i-- > 0;) {
+                unstep(p.turns[i], i > 0 ? &p.turns[i - 1] : nullptr, rank, size, barrier);
+            }
+        });
+    }
+
+private:
+    // What stays in a core's own cache beside the rows that are worked on.
+    static constexpr int64_t kOwnCache = 768 * 1024;
+    static constexpr int64_t kAddedBlocks =
+        Cell::gated_from >= 0 ? Cell::gated_from : Cell::blocks - (Cell::apart ? 1 : 0);
+
+    Problem<T>& p;
+    int threads_;
+    bool by_columns_ = false, feeds_old_ = false;
+    Packed<T> added_, special_;  // the products with the state that are added, and the one kept apart or gated
+    std::vector<T> masked_, work_, through_, old_memory_;
+
+    // The rows of a step that belong to a thread.
+    Share rows_of(const Turn& turn, int rank, int size) const {
+        if (by_columns_) return share(turn.rows, rank, size);
+        const Share mine = share(p.batch, rank, size);
+        return {std::min(mine.begin, turn.rows), std::min(mine.end, turn.rows)};
+    }
+
+    void meet(Barrier& barrier) const {
+        if (by_columns_) barrier.wait();
+    }
+
+    // to (+)= from B, for the part of the product that belongs to a thread.
+    void multiply(const T* from, int64_t lda, const Packed<T>& b, T* to, int64_t ldc, bool accumulate, const Turn& turn,
+                  int rank, int size) const {
+        if (by_columns_) {
+            const Share panels = share(b.panels(), rank, size);
+            gemm(from, lda, turn.rows, b, panels.begin, panels.end, to, ldc, accumulate);
+        } else {
+            const Share mine = rows_of(turn, rank, size);
+            gemm(from + mine.begin * lda, lda, mine.end - mine.begin, b, 0, b.panels(), to + mine.begin * ldc, ldc,
+                 accumulate);
+        }
+    }
+
+    void pack_forward() {
+        const int64_t h = p.hidden;
+        if (kAddedBlocks > 0) added_ = Packed<T>::transposed(p.weight, kAddedBlocks * h, h, h);
+        if (kAddedBlocks < Cell::blocks) special_ = Packed<T>::transposed(p.weight + kAddedBlocks * h * h, h, h, h);
+    }
+    void pack_backward() {
+        const int64_t h = p.hidden;
+        if (kAddedBlocks > 0) added_ = Packed<T>::plain(p.weight, kAddedBlocks * h, h, h);
+        if (kAddedBlocks < Cell::blocks) special_ = Packed<T>::plain(p.weight + kAddedBlocks * h * h, h, h, h);
+    }
+
+    Row<T> row_of(const Turn& turn, int64_t row) const {
+        const int64_t h = p.hidden, at = turn.start + row;
+        Row<T> r{};
+        r.hidden = h;
+        r.term = p.term + at * Cell::blocks * h;
+        r.apart = Cell::apart ? p.apart + at * h : nullptr;
+        r.apart_bias = p.apart_bias;
+        r.apart_offset = p.start_at_one && row >= turn.kept ? T(1) : T(0);
+        r.extra = p.extra;
+        r.state = p.state + row * h;
+        r.memory = Cell::has_memory ? p.memory + row * h : nullptr;
+        r.gated = Cell::gated_from >= 0 ? p.gated + at * h : nullptr;
+        r.new_state = p.states + at * h;
+        r.new_memory = Cell::has_memory ? p.cell_memories + at * h : nullptr;
+        return r;
+    }
+
+    void step(const Turn& turn, int rank, int size, Barrier& barrier, std::vector<T>& scratch) {
+        const int64_t h = p.hidden, width = Cell::blocks * h;
+        const Share mine = rows_of(turn, rank, size);
+        const T* source = p.state;
+        if (p.mask.data) {
+            for (int64_t row = mine.begin; row < mine.end; ++row) mask_row(turn, row, p.state, masked_.data());
+            source = masked_.data();
+            meet(barrier);
+        }
+        T* term = p.term + turn.start * width;
+        if (kAddedBlocks > 0) multiply(source, h, added_, term, width, true, turn, rank, size);
+        if (Cell::apart) multiply(source, h, special_, p.apart + turn.start * h, h, false, turn, rank, size);
+        meet(barrier);
+        if constexpr (Cell::gated_from >= 0) {
+            for (int64_t row = mine.begin; row < mine.end; ++row) Cell::open(row_of(turn, row));
+            T* gated = p.gated + turn.start * h;
+            const T* product_source = gated;
+            if (p.mask.data) {
+                for (int64_t row = mine.begin; row < mine.end; ++row) mask_row(turn, row, gated, masked_.data());
+                product_source = masked_.data();
+            }
+            meet(barrier);
+            multiply(product_source, h, special_, term + Cell::gated_from * h, width, true, turn, rank, size);
+            meet(barrier);
+        }
+        for (int64_t row = mine.begin; row < mine.end; ++row) Cell::forward(row_of(turn, row));
+        settle(turn, mine, scratch);
+        meet(barrier);
+    }
+
+    // After the cell: the transforms, and the new state and memory become the present ones.
+    void settle(const Turn& turn, const Share& mine, std::vector<T>& scratch) {
+        const int64_t h = p.hidden, from = (turn.start + mine.begin) * h, to = (turn.start + mine.end) * h;
+        if (mine.begin >= mine.end) return;
+        if (p.memory_changes) std::copy(p.cell_memories + from, p.cell_memories + to, p.memories + from);
+        const Rows<T> rows{turn.start, mine.begin, mine.end, h};
+        for (const auto& op : p.chain) apply(op, rows, p.states, p.memories, p.state, p.memory, scratch);
+        std::copy(p.states + from, p.states + to, p.state + mine.begin * h);
+        if (Cell::has_memory) std::copy(p.memories + from, p.memories + to, p.memory + mine.begin * h);
+    }
+
+    void mask_row(const Turn& turn, int64_t row, const T* from, T* to) const {
+        const T* mask = p.mask.at(turn.start, row);
+        over_units<T>(p.hidden, [&](auto unit) {
+            unit.store(to + row * p.hidden, unit.load(from + row * p.hidden) * unit.load(mask));
+        });
+    }
+
+    RowGrad<T> grad_of(const Turn& turn, const Turn* before, int64_t row, int rank) {
+        const int64_t h = p.hidden, at = turn.start + row;
+        const bool fresh = row >= turn.kept;
+        RowGrad<T> r{};
+        r.hidden = h;
+        r.saved = p.term + at * Cell::blocks * h;
+        r.apart = Cell::apart ? p.apart + at * h : nullptr;
+        r.extra = p.extra;
+        r.state = fresh ? p.initial_state + row * h : p.states + (before->start + row) * h;
+        if (Cell::has_memory) {
+            r.memory = fresh ? p.initial_memory + row * h : p.memories + (before->start + row) * h;
+            r.new_memory = p.cell_memories + at * h;
+            r.grad_memory = p.grad_memory + row * h;
+        }
+        r.grad_state = work_.data() + row * h;
+        r.grad_term = p.grad_term + at * Cell::blocks * h;
+        r.grad_apart = Cell::apart ? p.grad_apart + at * h : nullptr;
+        r.direct = p.grad + row * h;
+        r.through = Cell::gated_from >= 0 ? through_.data() + row * h : nullptr;
+        r.extra_sum = Cell::extra_rows ? p.extra_sums[rank].data() : nullptr;
+        return r;
+    }
+
+    void unstep(const Turn& turn, const Turn* before, int rank, int size, Barrier& barrier) {
+        const int64_t h = p.hidden, width = Cell::blocks * h;
+        const Share mine = rows_of(turn, rank, size);
+        begin_unstep(turn, mine);
+        for (int64_t row = mine.begin; row < mine.end; ++row) Cell::backward(grad_of(turn, before, row, rank));
+        finish_memory(mine);
+        meet(barrier);
+        T* grad_term = p.grad_term + turn.start * width;
+        if constexpr (Cell::gated_from >= 0) {
+            multiply(grad_term + Cell::gated_from * h, width, special_, through_.data(), h, false, turn, rank, size);
+            meet(barrier);
+            for (int64_t row = mine.begin; row < mine.end; ++row) {
+                if (p.mask.data) mask_row(turn, row, through_.data(), through_.data());
+                Cell::close(grad_of(turn, before, row, rank));
+            }
+            meet(barrier);
+        }
+        const bool masked = p.mask.data != nullptr;
+        T* to = masked ? masked_.data() : p.grad;
+        bool accumulate = !masked && (Cell::direct || feeds_old_);
+        if (kAddedBlocks > 0) {
+            multiply(grad_term, width, added_, to, h, accumulate, turn, rank, size);
+            accumulate = true;
+        }
+        if (Cell::apart) multiply(p.grad_apart + turn.start * h, h, special_, to, h, accumulate, turn, rank, size);
+        meet(barrier);
+        if (masked) {
+            const bool add = Cell::direct || feeds_old_;
+            for (int64_t row = mine.begin; row < mine.end; ++row) {
+                mask_row(turn, row, masked_.data(), masked_.data());
+                const T* from = masked_.data() + row * h;
+                T* old = p.grad + row * h;
+                over_units<T>(h, [&](auto unit) { unit.store(old, add ? unit.load(old) + unit.load(from) : unit.load(from)); });
+            }
+            meet(barrier);
+        }
+    }
+
+    // Before the cell's derivative: the gradients of this step's rows, taken back through the transforms.
+    void begin_unstep(const Turn& turn, const Share& mine) {
+        const int64_t h = p.hidden;
+        if (mine.begin >= mine.end) return;
+        for (int64_t row = mine.begin; row < mine.end; ++row) {
+            T* work = work_.data() + row * h;
+            T* grad = p.grad + row * h;
+            const T* given = p.grad_states ? p.grad_states + (turn.start + row) * h : nullptr;
+            const T zero = 0;
+            over_units<T>(h, [&](auto unit) {
+                unit.store(work, given ? unit.load(grad) + unit.load(given) : unit.load(grad));
+                if (Cell::direct || feeds_old_) unit.store(grad, zero - Vector<T>{});
+                if (p.memory_changes) unit.store(old_memory_.data() + row * h, zero - Vector<T>{});
+            });
+        }
+        const Rows<T> rows{turn.start, mine.begin, mine.end, h};
+        for (size_t i = p.chain.size(); i-- > 0;) {
+            unapply(p.chain[i], rows, work_.data(), Cell::has_memory ? p.grad_memory : nullptr, p.grad,
+                    p.memory_changes ? old_memory_.data() : nullptr);
+        }
+    }
+
+    // After it: what the transforms sent to the old memory joins what the cell sent there.
+    void finish_memory(const Share& mine) {
+        if (!p.memory_changes) return;
+        for (int64_t i = mine.begin * p.hidden; i < mine.end * p.hidden; ++i) p.grad_memory[i] += old_memory_[size_t(i)];
+    }
+};
+
+}  // namespace statewise
