@@ -74,9 +74,18 @@ class FunctionArguments:
         call: Recurrence,
         grads: Gradients,
         needed: tuple[bool, ...],
-        product: Callable[[Tensor, Tensor], Tensor] = torch.matmul,
+        product: Callable[[Tensor, Tensor], Tensor],
+        turned: Callable[[Tensor, Tensor], Tensor],
     ) -> list[Tensor | None]:
-        """All gradients in the order of ``tensors``; one big product for each weight, none that nobody asked for."""
+        """All gradients in the order of ``tensors``; one big product for each weight, none that nobody asked for.
+
+        Args:
+            call: the recurrence.
+            grads: what the engine found.
+            needed: for each of ``tensors`` whether its gradient is wanted.
+            product: ``a @ b``.
+            turned: ``a.T @ b``.
+        """
         wants = dict(zip(_FIELDS, needed, strict=False))
         term = grads.input_term
         projected = call.inputs is not None and call.weight_ih is not None
@@ -87,17 +96,12 @@ class FunctionArguments:
             if wants["inputs"]:
                 found["inputs"] = product(term, call.weight_ih)
             if wants["weight_ih"]:
-                found["weight_ih"] = transposed_product(term, call.inputs)
+                found["weight_ih"] = turned(term, call.inputs)
             if wants["bias_ih"] and call.bias_ih is not None:
                 found["bias_ih"] = grads.bias_hh if call.cell.additive and grads.bias_hh is not None else term.sum(0)
         found["weight_hh"], found["bias_hh"] = grads.weight_hh, grads.bias_hh
         found["initial_state"], found["initial_memory"] = grads.initial_state, grads.initial_memory
         return [*(found[name] for name in _FIELDS), *grads.extra, *grads.parameters]
-
-
-def transposed_product(grad: Tensor, values: Tensor) -> Tensor:
-    """``grad.T @ values``, in the order of operands that the matrix library is fast in."""
-    return (values.T @ grad).T
 
 
 class _Refuse(torch.autograd.Function):

@@ -18,7 +18,7 @@ from statewise.cells import (
     ResetBeforeGRUCell,
     RNNCell,
 )
-from statewise.engine.backward import FunctionArguments, Gradients, refuse_second_derivative, transposed_product
+from statewise.engine.backward import FunctionArguments, Gradients, refuse_second_derivative
 from statewise.engine.recurrence import Recurrence, Step, Unrolled
 from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
@@ -76,13 +76,23 @@ class _Compiled(torch.autograd.Function):
         with torch.no_grad():
             call = ctx.arguments.bind(tuple(tensors))
             found = ctx.run.backward(call, states, *grads[:3])
-            gradients = ctx.arguments.spread(call, found, ctx.needs_input_grad[1:], product=multiply)
+            gradients = ctx.arguments.spread(call, found, ctx.needs_input_grad[1:], product=multiply, turned=turned)
         return None, *refuse_second_derivative(gradients, (*grads, *tensors))
 
 
 def multiply(left: Tensor, right: Tensor) -> Tensor:
     """``left @ right`` by the kernel's packed product."""
     product: Tensor = _ops().multiply(left.contiguous(), right.contiguous(), False, left.new_empty(0))
+    return product
+
+
+def turned(grad: Tensor, values: Tensor) -> Tensor:
+    """``grad.T @ values`` by the kernel's packed product."""
+    return _turned(grad, [values.contiguous()], [0])
+
+
+def _turned(grad: Tensor, values: list[Tensor], firsts: list[int]) -> Tensor:
+    product: Tensor = _ops().weight_gradient(grad, values, firsts)
     return product
 
 
@@ -193,7 +203,8 @@ class _Run:
         alpha = None
         for room in self.code.rooms:
             alpha = alpha if room is None else self.code.tensors[room + 3]
-        gates = self.term.split(call.hidden, dim=1)[: len(call.cell.observed)]
+        # Views would keep the term alive under a name that autograd may change; nobody looks in most calls.
+        gates = self.term.split(call.hidden, dim=1)[: len(call.cell.observed)] if call.record else ()
         return (alpha, *(gate.clone() for gate in gates))
 
     def backward(
@@ -262,37 +273,30 @@ class _Run:
     def _weight_gradient(self, call: Recurrence, states: Tensor, grad_term: Tensor, grad_apart: Tensor) -> Tensor:
         """One big product for each kind of value that the recurrent weights were multiplied with."""
         hidden, gated = call.hidden, self.made[-1]
-        if not call.cell.additive:
-            grad_added, grad_special = grad_term[:, :-hidden], grad_apart
-        elif gated.numel():
-            grad_added, grad_special = grad_term[:, :-hidden], grad_term[:, -hidden:]
-        else:
-            return self._against_old_states(call, states, grad_term)
-        parts = [self._against_old_states(call, states, grad_added)] if grad_added.shape[1] else []
-        if gated.numel():
-            parts.append(transposed_product(grad_special, gated if call.mask is None else self._masked(call, gated)))
-        else:
-            parts.append(self._against_old_states(call, states, grad_special))
+        old = self._old_states(call, states)
+        if call.cell.additive and not gated.numel():
+            return _turned(grad_term, *old)
+        special = grad_term[:, -hidden:] if call.cell.additive else grad_apart
+        parts = [_turned(grad_term[:, :-hidden], *old)] if grad_term.shape[1] > hidden else []
+        parts.append(_turned(special, [self._masked(call, gated)], [0]) if gated.numel() else _turned(special, *old))
         return torch.cat(parts)
 
-    def _against_old_states(self, call: Recurrence, states: Tensor, grad: Tensor) -> Tensor:
-        """``sum_t grad_t^T h_{t-1}``, without a copy of the states where they lie evenly."""
-        layout, batch = call.layout, call.layout.batch
+    def _old_states(self, call: Recurrence, states: Tensor) -> tuple[list[Tensor], list[int]]:
+        """The states that met U, with the row of the gradient where each piece begins; no copy where they lie evenly."""
+        layout, batch, rows = call.layout, call.layout.batch, call.layout.rows
         if layout.dense and call.mask is None:
-            later, earlier, first = (grad[:-batch], states[batch:], grad[-batch:]) if call.reverse else (
-                grad[batch:], states[:-batch], grad[:batch]
-            )
-            total = earlier.T @ later
-            if bool(call.initial_state.any()):
-                total.addmm_(call.initial_state.T, first)
-            return total.T
-        old = torch.empty_like(states)
-        before = 0
+            pieces = [states[batch:] if call.reverse else states[:-batch]]
+            firsts = [0 if call.reverse else batch]
+            if layout.steps == 1 or bool(call.initial_state.any()):
+                pieces.append(call.initial_state.contiguous())
+                firsts.append(rows - batch if call.reverse else 0)
+            return pieces, firsts
+        old, before = torch.empty_like(states), 0
         for turn in layout.turns(reverse=call.reverse):
             old[turn.start : turn.start + turn.kept] = states[before : before + turn.kept]
             old[turn.start + turn.kept : turn.start + turn.rows] = call.initial_state[turn.kept : turn.rows]
             before = turn.start
-        return transposed_product(grad, self._masked(call, old))
+        return [self._masked(call, old)], [0]
 
     def _masked(self, call: Recurrence, values: Tensor) -> Tensor:
         if call.mask is None:

@@ -39,7 +39,10 @@ class _Explicit(torch.autograd.Function):
         with torch.no_grad():
             # Rebinding through saved_tensors lets torch notice tensors that were changed in place since.
             call = ctx.arguments.bind(ctx.saved_tensors)
-            gradients = ctx.arguments.spread(call, ctx.run.backward(call, *grads[:3]), ctx.needs_input_grad[1:])
+            found = ctx.run.backward(call, *grads[:3])
+            gradients = ctx.arguments.spread(
+                call, found, ctx.needs_input_grad[1:], product=torch.matmul, turned=lambda a, b: a.T @ b
+            )
         return None, *refuse_second_derivative(gradients, (*grads, *ctx.saved_tensors))
 
 
@@ -86,6 +89,8 @@ class _Run:
         return (states, final_state, final_memory, memories, *self._seen(call, probabilities))
 
     def _seen(self, call: Recurrence, probabilities: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
+        if not call.record:
+            return (None,)
         order = sorted(range(len(self.turns)), key=lambda index: self.turns[index].start)
         alpha = torch.cat([probabilities[start] for start in sorted(probabilities)]) if probabilities else None
         gates = (

@@ -56,6 +56,7 @@ class Recurrence:
     Attributes:
         start_at_one: the recurrent product of a fresh row is 1 instead of ``U h_0`` (the circuits' convention);
             ``initial_state`` is then zero.
+        record: whether gates and probabilities are to be seen; without it they may be missing from the result.
     """
 
     cell: Cell
@@ -74,6 +75,7 @@ class Recurrence:
     chain: tuple[Step, ...]
     mask: GateMask | None
     mixed: Mixed | None
+    record: bool
 
     @property
     def hidden(self) -> int:

@@ -81,7 +81,7 @@ class RecurrentLayer(LayerParts):
             for layer in range(self.num_layers):
                 rows = self._outside(Place.INPUT, rows, layer, batch, draws)
                 calls = [
-                    self._recurrence(layer, direction, rows, initial, batch, draws, mixed)
+                    self._recurrence(layer, direction, rows, initial, batch, draws, mixed, record=bool(kinds))
                     for direction in range(self.num_directions)
                 ]
                 ran.append([self._choose(call, collect_grad and bool(kinds)).unroll(call) for call in calls])
@@ -106,7 +106,7 @@ class RecurrentLayer(LayerParts):
         plans = []
         for layer in range(self.num_layers):
             rows = batch.rows.new_empty(batch.layout.rows, self._input_width(layer))
-            call = self._recurrence(layer, 0, rows, initial, batch, draws, mixed)
+            call = self._recurrence(layer, 0, rows, initial, batch, draws, mixed, record=False)
             plans.append(self._choose(call, False))
         # The stack is as fast as its slowest layer.
         return max(plans, key=lambda plan: ("native", "python", "loop").index(plan.form))
@@ -233,6 +233,8 @@ class RecurrentLayer(LayerParts):
         batch: Batch,
         draws: Draws,
         mixed: Mixed | None,
+        *,
+        record: bool,
     ) -> Recurrence:
         suffix, slot = self._suffixes(layer)[direction], layer * self.num_directions + direction
         states, memories, at_one = initial
@@ -254,6 +256,7 @@ class RecurrentLayer(LayerParts):
             chain=self._chain(layer, direction, batch, draws),
             mask=None,
             mixed=mixed if mixes else None,
+            record=record,
         )
         return self._mask_gates(call, layer, direction, batch, draws)
 

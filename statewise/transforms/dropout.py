@@ -14,7 +14,8 @@ from statewise.transforms.streams import Stream
 def dropout_mask(shape: tuple[int, ...], p: float, stream: Stream, like: Sizes) -> Tensor:
     """Masks with inverted scaling, ``Bernoulli(1 - p) / (1 - p)``, drawn step by step."""
     mask = torch.empty(shape, dtype=like.dtype, device=like.device)
-    stream.fill(mask, lambda rows, generator: rows.bernoulli_(1 - p, generator=generator))
+    # Comparing uniform numbers is several times faster than torch's Bernoulli sampler.
+    stream.fill(mask, lambda rows, generator: rows.uniform_(generator=generator).ge_(p))
     return mask.div_(1 - p)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from torch import Tensor
 # The steps of a stream are dealt out to this many generators in turn, so that they can be filled in parallel with
 # the same result. It is part of what a seed means: changing it changes every drawn tensor.
 LANES = 4
+_WORTH_A_THREAD = 2**16  # numbers below which starting a thread costs more than it saves
 
 Fill = Callable[[Tensor, torch.Generator], object]
 
@@ -66,10 +68,26 @@ class Stream:
         return value >> 1
 
     def fill(self, out: Tensor, fill: Fill) -> Tensor:
-        """Fill ``out`` (steps, ...) in place, one step after the other, and return it."""
-        lanes = [torch.Generator(out.device).manual_seed(self.seed(lane=lane)) for lane in range(LANES)]
-        for step, rows in enumerate(out):
-            fill(rows, lanes[step % LANES])
+        """Fill ``out`` (steps, ...) in place, step by step, and return it; large tensors on several threads."""
+        sources = [torch.Generator(out.device).manual_seed(self.seed(lane=lane)) for lane in range(LANES)]
+        inference = torch.is_inference_mode_enabled()
+
+        def run(lanes: range) -> None:
+            # Inference mode belongs to a thread, and its tensors may be changed in it only.
+            with torch.inference_mode(inference), torch.no_grad():
+                for lane in lanes:
+                    for rows in out[lane::LANES]:
+                        fill(rows, sources[lane])
+
+        workers = min(LANES, torch.get_num_threads()) if out.device.type == "cpu" and out.numel() >= _WORTH_A_THREAD else 1
+        if workers == 1:
+            run(range(LANES))
+        else:
+            with ThreadPoolExecutor(workers - 1) as pool:
+                others = [pool.submit(run, range(worker, LANES, workers)) for worker in range(1, workers)]
+                run(range(0, LANES, workers))
+                for other in others:
+                    other.result()
         return out
 
 

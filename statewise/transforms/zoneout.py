@@ -38,13 +38,14 @@ class Zoneout(StateTransform):
         """The masks of the state and of the memory; in eval mode their means, constant in time."""
         if self.p == 0.0 and self.memory == 0.0:
             return None
-        steps = sizes.steps if training else 1
-        keep = torch.empty(steps, sizes.batch, 2, sizes.hidden, dtype=sizes.dtype, device=sizes.device)
+        shape = (sizes.steps if training else 1, sizes.batch, sizes.hidden)
+        masks = []
         for part, p in enumerate((self.p, self.memory)):
-            keep[:, :, part] = p
-        if training:
-            stream.fill(keep, lambda rows, generator: rows.bernoulli_(rows.clone(), generator=generator))
-        return keep[:, :, 0].contiguous(), keep[:, :, 1].contiguous()
+            keep = torch.full(shape, p, dtype=sizes.dtype, device=sizes.device)
+            if training:
+                stream.child(part).fill(keep, lambda rows, source, p=p: rows.uniform_(generator=source).lt_(p))
+            masks.append(keep)
+        return tuple(masks)
 
     def forward(
         self,

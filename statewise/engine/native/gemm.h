@@ -164,8 +164,9 @@ struct Block {
     bool accumulate;
 };
 
-// Rows x valid of C (+)= A B, for the first NV vectors of a panel; valid <= NV * width.
-template <class T, int Bytes, int NV, int Rows>
+// Rows x valid of C (+)= A B, for the first NV vectors of a panel; valid <= NV * width. With Turned it is A^T B: row i of
+// the product comes from column i of A.
+template <class T, int Bytes, int NV, bool Turned, int Rows>
 __attribute__((noinline)) void multiply(const Block<T>& block) {
     using Lanes = Vec<T, Bytes>;
     using V = typename Lanes::type;
@@ -180,7 +181,7 @@ __attribute__((noinline)) void multiply(const Block<T>& block) {
         for (int j = 0; j < NV; ++j) right[j] = Lanes::load(b + j * kWidth);
 #pragma GCC unroll 16
         for (int i = 0; i < Rows; ++i) {
-            const V left = Lanes::broadcast(a[i * lda + step]);
+            const V left = Lanes::broadcast(Turned ? a[step * lda + i] : a[i * lda + step]);
 #pragma GCC unroll 4
             for (int j = 0; j < NV; ++j) sum[i][j] += left * right[j];
         }
@@ -207,29 +208,29 @@ __attribute__((noinline)) void multiply(const Block<T>& block) {
     }
 }
 
-template <class T, int Bytes, int NV, int Rows = kRowsMax>
+template <class T, int Bytes, int NV, bool Turned, int Rows = kRowsMax>
 inline void multiply_rows(int rows, const Block<T>& block) {
     if constexpr (Rows > 0) {
-        if (rows == Rows) return multiply<T, Bytes, NV, Rows>(block);
-        multiply_rows<T, Bytes, NV, Rows - 1>(rows, block);
+        if (rows == Rows) return multiply<T, Bytes, NV, Turned, Rows>(block);
+        multiply_rows<T, Bytes, NV, Turned, Rows - 1>(rows, block);
     }
 }
 
 // One block of rows against one panel, in the narrowest vectors that cover the columns in use.
-template <class T>
+template <class T, bool Turned = false>
 inline void multiply_panel(int rows, Block<T> block) {
     constexpr int kHalfBytes = kVectorBytes > 16 ? kVectorBytes / 2 : kVectorBytes;
     constexpr int64_t kWhole = Vec<T>::width, kHalf = Vec<T, kHalfBytes>::width;
     const int64_t columns = block.valid;
-    if (columns > kWhole + kHalf || columns == 2 * kWhole) return multiply_rows<T, kVectorBytes, 2>(rows, block);
-    if (columns <= kHalf) return multiply_rows<T, kHalfBytes, 1>(rows, block);
+    if (columns > kWhole + kHalf || columns == 2 * kWhole) return multiply_rows<T, kVectorBytes, 2, Turned>(rows, block);
+    if (columns <= kHalf) return multiply_rows<T, kHalfBytes, 1, Turned>(rows, block);
     block.valid = std::min(columns, kWhole);
-    multiply_rows<T, kVectorBytes, 1>(rows, block);
+    multiply_rows<T, kVectorBytes, 1, Turned>(rows, block);
     if (columns > kWhole) {
         block.valid = columns - kWhole;
         block.b += kWhole;
         block.c += kWhole;
-        multiply_rows<T, kHalfBytes, 1>(rows, block);
+        multiply_rows<T, kHalfBytes, 1, Turned>(rows, block);
     }
 }
 
@@ -253,6 +254,35 @@ inline void gemm(const T* a, int64_t lda, int64_t m, const Packed<T>& b, int64_t
                 detail::multiply_panel<T>(int(first_row(i + 1) - row),
                                           {a + row * lda, lda, b.k(), b.panel(p), c + row * ldc + column, ldc,
                                            b.columns(p), accumulate});
+            }
+        }
+    }
+}
+
+// C[rows row_begin .. row_end) += (A^T B), the sum over many rows k of A (k x m) and B (k x n): a weight's gradient.
+//
+// A chunk of B is packed panel by panel into `buffer` (kTurnedChunk * kPanel elements), which stays in the cache while all
+// rows of C meet it.
+constexpr int64_t kTurnedChunk = 256;
+
+template <class T>
+inline void gemm_turned(const T* a, int64_t lda, const T* b, int64_t ldb, int64_t k, int64_t n, int64_t row_begin,
+                        int64_t row_end, T* c, int64_t ldc, T* buffer) {
+    constexpr int64_t kPanel = Packed<T>::kPanel;
+    const int64_t rows = row_end - row_begin, blocks = (rows + kRowsMax - 1) / kRowsMax;
+    for (int64_t from = 0; from < k; from += kTurnedChunk) {
+        const int64_t depth = std::min(kTurnedChunk, k - from);
+        for (int64_t column = 0; column < n; column += kPanel) {
+            const int64_t width = std::min(kPanel, n - column);
+            for (int64_t step = 0; step < depth; ++step) {
+                T* to = buffer + step * kPanel;
+                std::memcpy(to, b + (from + step) * ldb + column, size_t(width) * sizeof(T));
+                std::fill(to + width, to + kPanel, T(0));
+            }
+            for (int64_t i = 0; i < blocks; ++i) {
+                const int64_t row = row_begin + rows * i / blocks, next = row_begin + rows * (i + 1) / blocks;
+                detail::multiply_panel<T, true>(int(next - row), {a + from * lda + row, lda, depth, buffer,
+                                                                  c + row * ldc + column, ldc, width, true});
             }
         }
     }

@@ -1,8 +1,7 @@
-// The operators that torch sees: a recurrent layer in one direction, forward and backward, and parallel noise.
+// The operators that torch sees: a recurrent layer in one direction, forward and backward, and the products around it.
 //
 // Tensors are float32 or float64, contiguous, on the CPU; the Python side (engine/compiled.py) sees to that.
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -200,15 +199,24 @@ Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Ten
     return out;
 }
 
-// out[t] ~ Normal(0, std) from the generator of lane t % lanes: the lanes of a stream, filled side by side.
-void fill_normal(const Tensor& out, at::IntArrayRef seeds, double std) {
-    const int64_t lanes = int64_t(seeds.size());
-    at::parallel_for(0, lanes, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t lane = begin; lane < end; ++lane) {
-            auto generator = at::detail::createCPUGenerator(uint64_t(seeds[size_t(lane)]));
-            for (int64_t step = lane; step < out.size(0); step += lanes) out.select(0, step).normal_(0, std, generator);
-        }
+// sum_i grad[first_i : first_i + rows of values_i]^T values_i for values of one width: a weight's gradient.
+Tensor weight_gradient(const Tensor& grad, const Tensors& values, at::IntArrayRef firsts) {
+    const int64_t rows = grad.size(1), columns = values[0].size(1);
+    Tensor out = at::empty({rows, columns}, grad.options());
+    AT_DISPATCH_FLOATING_TYPES(grad.scalar_type(), "statewise_weight_gradient", [&] {
+        scalar_t* to = data<scalar_t>(out);
+        run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
+            const Share mine = share(rows, rank, size);
+            std::vector<scalar_t> buffer(size_t(kTurnedChunk * Packed<scalar_t>::kPanel));
+            std::fill(to + mine.begin * columns, to + mine.end * columns, scalar_t(0));
+            for (size_t i = 0; i < values.size(); ++i) {
+                const scalar_t* from = grad.data_ptr<scalar_t>() + firsts[i] * grad.stride(0);
+                gemm_turned(from, grad.stride(0), data<scalar_t>(values[i]), columns, values[i].size(0), columns,
+                            mine.begin, mine.end, to, columns, buffer.data());
+            }
+        });
     });
+    return out;
 }
 
 }  // namespace
@@ -224,14 +232,14 @@ TORCH_LIBRARY(statewise_native, library) {
         "int[] integers, float[] numbers, Tensor[] tensors, Tensor[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
     library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias) -> Tensor");
-    library.def("fill_normal(Tensor(a!) out, int[] seeds, float std) -> ()");
+    library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
     library.impl("forward", forward);
     library.impl("backward", backward);
     library.impl("multiply", multiply);
-    library.impl("fill_normal", fill_normal);
+    library.impl("weight_gradient", weight_gradient);
 }
 
 }  // namespace statewise
