@@ -47,6 +47,4 @@ class RACCell(Cell):
         extra: tuple[Tensor, ...],
     ) -> TransitionGrads:
         input_term, recurrent = saved
-        return TransitionGrads(
-            grad_state * recurrent, product.backward(grad_state * input_term, 0, 1), None, ()
-        )
+        return TransitionGrads(grad_state * recurrent, product.backward(grad_state * input_term, 0, 1), None, ())

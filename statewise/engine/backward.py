@@ -123,4 +123,4 @@ def refuse_second_derivative(grads: list[Tensor | None], anchors: tuple[Any, ...
     """Let gradients be used, but not be differentiated again: that would be silently wrong."""
     if not torch.is_grad_enabled():
         return grads
-    return [None if grad is None else _Refuse.apply(grad, *anchors) for grad in grads]
+    return [None if grad is None else _Refuse.apply(grad, *anchors) for grad in grads]  # type: ignore[no-untyped-call]

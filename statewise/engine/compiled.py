@@ -54,7 +54,7 @@ def why_not(call: Recurrence) -> str | None:
 def unroll(call: Recurrence) -> Unrolled:
     """Unroll a recurrence in C++; what is seen along the way carries no gradient."""
     arguments = FunctionArguments(call)
-    return arguments.unrolled(_Compiled.apply(arguments, *arguments.tensors))
+    return arguments.unrolled(_Compiled.apply(arguments, *arguments.tensors))  # type: ignore[no-untyped-call]
 
 
 class _Compiled(torch.autograd.Function):
@@ -186,8 +186,12 @@ class _Run:
         """The input term, with the bias of the products that are merely added; and the bias of the one kept apart."""
         hidden, bias = call.hidden, call.bias_hh
         apart = not call.cell.additive
-        added = None if bias is None else bias.clone() if not apart else bias.clone().index_fill_(
-            0, torch.arange(len(bias) - hidden, len(bias)), 0.0
+        added = (
+            None
+            if bias is None
+            else bias.clone()
+            if not apart
+            else bias.clone().index_fill_(0, torch.arange(len(bias) - hidden, len(bias)), 0.0)
         )
         if call.inputs is None or call.weight_ih is None:
             assert call.input_term is not None
@@ -282,7 +286,7 @@ class _Run:
         return torch.cat(parts)
 
     def _old_states(self, call: Recurrence, states: Tensor) -> tuple[list[Tensor], list[int]]:
-        """The states that met U, with the row of the gradient where each piece begins; no copy where they lie evenly."""
+        """The states that met U, each piece with its first row in the gradient; no copy where they lie evenly."""
         layout, batch, rows = call.layout, call.layout.batch, call.layout.rows
         if layout.dense and call.mask is None:
             pieces = [states[batch:] if call.reverse else states[:-batch]]
@@ -303,10 +307,12 @@ class _Run:
             return values
         if not self.mask_constant:
             return values * self.mask
-        return torch.cat([
-            values[start : start + size] * self.mask[:size]
-            for start, size in zip(call.layout.offsets, call.layout.batch_sizes, strict=False)
-        ])
+        return torch.cat(
+            [
+                values[start : start + size] * self.mask[:size]
+                for start, size in zip(call.layout.offsets, call.layout.batch_sizes, strict=False)
+            ]
+        )
 
 
 def _centroid_gradient(step: Step, left: list[Tensor]) -> Tensor:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from statewise.cells import Transition, TransitionGrads
 from statewise.engine.backward import FunctionArguments, Gradients, refuse_second_derivative
-from statewise.engine.layout import Turn
 from statewise.engine.product import RecurrentProduct
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.engine.reference import transition
@@ -19,8 +18,7 @@ from statewise.transforms import StateChange
 def unroll(call: Recurrence) -> Unrolled:
     """Unroll a recurrence with its derivative written out; what is seen along the way carries no gradient."""
     arguments = FunctionArguments(call)
-    outputs = _Explicit.apply(arguments, *arguments.tensors)
-    return arguments.unrolled(outputs)
+    return arguments.unrolled(_Explicit.apply(arguments, *arguments.tensors))  # type: ignore[no-untyped-call]
 
 
 class _Explicit(torch.autograd.Function):
@@ -70,7 +68,10 @@ class _Run:
         probabilities: dict[int, Tensor] = {}
         for turn in self.turns:
             here = slice(turn.start, turn.start + turn.rows)
-            old = (final_state[: turn.rows].clone(), None if final_memory is None else final_memory[: turn.rows].clone())
+            old = (
+                final_state[: turn.rows].clone(),
+                None if final_memory is None else final_memory[: turn.rows].clone(),
+            )
             self.product.begin(turn)
             members = transition(call, self.product, terms[here], old, turn)
             state, memory, changes = members[0].state, members[0].memory, []
@@ -157,7 +158,7 @@ class _Run:
         self, call: Recurrence, index: int, dh: Tensor, dc: Tensor | None
     ) -> list[tuple[Tensor | None, TransitionGrads]]:
         turn, members, (state, memory) = self.turns[index], self.members[index], self.old[index]
-        pairs: list[tuple[Tensor | None, Transition, Tensor | float]] = [(None, members[0], 1.0)]
+        pairs: list[tuple[Tensor | None, Transition, Tensor]] = [(None, members[0], dh.new_ones(()))]
         if call.mixed is not None:
             weight = call.mixed.coefficients.at(turn).to(dh.dtype)
             pairs = [(None, members[1], weight), (call.mixed.partner[: turn.rows], members[2], 1 - weight)]

@@ -78,7 +78,7 @@ class Layout:
     def unpack(self, rows: Tensor) -> Tensor:
         """(rows, ...) to (steps, batch, ...), zero where a sequence has ended."""
         if self.dense:
-            return rows.unflatten(0, (self.steps, self.batch))
+            return rows.view(self.steps, self.batch, *rows.shape[1:])
         padded = rows.new_zeros(self.steps, self.batch, *rows.shape[1:])
         return padded.masked_scatter(
             self._running(rows.device).view(self.steps, self.batch, *(1,) * (rows.ndim - 1)).expand_as(padded), rows
@@ -86,4 +86,4 @@ class Layout:
 
     def _running(self, device: torch.device) -> Tensor:
         sizes = torch.tensor(self.batch_sizes, device=device)
-        return torch.arange(self.batch, device=device) < sizes.unsqueeze(1)
+        return torch.arange(self.batch, device=device).lt(sizes.unsqueeze(1))

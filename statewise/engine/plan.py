@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from statewise.engine import compiled, explicit, reference
-from statewise.engine.build import load_native
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError
+from statewise.native import load_native
 
 ENGINES = ("auto", "reference", "cpu")
 
@@ -32,7 +33,12 @@ class Plan:
 
     def unroll(self, call: Recurrence) -> Unrolled:
         """Run a recurrence on the chosen engine."""
-        return {"loop": reference, "python": explicit, "native": compiled}[self.form].unroll(call)
+        forms: dict[str, Callable[[Recurrence], Unrolled]] = {
+            "loop": reference.unroll,
+            "python": explicit.unroll,
+            "native": compiled.unroll,
+        }
+        return forms[self.form](call)
 
 
 def choose(call: Recurrence, *, engine: str, differentiable_record: bool) -> Plan:

@@ -72,7 +72,7 @@ def _gather(
     return Unrolled(
         states=torch.cat(states),
         final_state=torch.cat([state for state, _ in ended]),
-        final_memory=torch.cat([memory for _, memory in ended]) if call.cell.has_memory else None,
+        final_memory=torch.cat([m for _, m in ended if m is not None]) if call.cell.has_memory else None,
         memories=torch.cat(memories) if call.cell.has_memory else None,
         gates=tuple(torch.cat(gate) for gate in observed),
         probabilities=None if probabilities[0] is None else torch.cat(probabilities),

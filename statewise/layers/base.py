@@ -41,7 +41,7 @@ class RecurrentLayer(LayerParts):
     Transforms of one place act in the order in which they are given.
     """
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(
         self,
         input: Tensor | PackedSequence,
@@ -91,9 +91,7 @@ class RecurrentLayer(LayerParts):
         final = self._final(ran, batch)
         return (output, final, self._collect(kinds, ran, batch, collect_grad)) if kinds else (output, final)
 
-    def draw(
-        self, input: Tensor | PackedSequence, *, generator: torch.Generator | None = None
-    ) -> Draws:
+    def draw(self, input: Tensor | PackedSequence, *, generator: torch.Generator | None = None) -> Draws:
         """Draw everything random that a pass over this input needs, for ``forward(..., draws=)``."""
         return self._draw(self._read(input), generator)
 
@@ -112,7 +110,7 @@ class RecurrentLayer(LayerParts):
         return max(plans, key=lambda plan: ("native", "python", "loop").index(plan.form))
 
     def _read(self, input: Tensor | PackedSequence) -> Batch:
-        like = getattr(self, "weight_ih_l0")
+        like = self.weight_ih_l0
         if torch.is_autocast_enabled(like.device.type) and not isinstance(input, PackedSequence):
             input = input.to(like.dtype)
         return read(
@@ -300,9 +298,7 @@ class RecurrentLayer(LayerParts):
         state = batch.unsort(state, dim=1)
         return state if batch.batched else state.squeeze(1)
 
-    def _collect(
-        self, kinds: frozenset[str], ran: list[list[Unrolled]], batch: Batch, with_grad: bool
-    ) -> Collected:
+    def _collect(self, kinds: frozenset[str], ran: list[list[Unrolled]], batch: Batch, with_grad: bool) -> Collected:
         def show(parts: Sequence[Tensor | None]) -> Tensor | None:
             present = [part if with_grad else part.detach() for part in parts if part is not None]
             return batch.show(_side_by_side(present), batch_first=self.batch_first) if present else None

@@ -33,6 +33,9 @@ class LayerParts(nn.Module):
         generator: source of the initial weights; None means torch's global one.
     """
 
+    weight_ih_l0: Tensor
+    weight_hh_l0: Tensor
+
     def __init__(
         self,
         cell: Cell,
@@ -64,7 +67,6 @@ class LayerParts(nn.Module):
         self._transforms = self._check_transforms((transforms,) if isinstance(transforms, Transform) else transforms)
         self._make_parameters({"device": device, "dtype": dtype})
         self.reset_parameters(generator)
-
 
     @property
     def _name(self) -> str:

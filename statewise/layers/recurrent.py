@@ -98,8 +98,8 @@ class MGU(_Gated):
 class GRU(_Gated):
     """A network of gated recurrent units, drop-in for ``torch.nn.GRU``.
 
-    ``r, z = sigmoid(W x + b + U h + b')``, ``n = tanh(W_n x + b_n + r (U_n h + b'_n))``, ``h_t = (1 - z) n + z h_{t-1}``
-    (Cho et al. 2014; Chung et al. 2014).
+    ``r, z = sigmoid(W x + b + U h + b')``, ``n = tanh(W_n x + b_n + r (U_n h + b'_n))``,
+    ``h_t = (1 - z) n + z h_{t-1}`` (Cho et al. 2014; Chung et al. 2014).
 
     Args:
         reset_before: multiply the state by the reset gate before the product, as the original paper does:
@@ -111,7 +111,7 @@ class GRU(_Gated):
     torch.Size([5, 16])
     """
 
-    _cell = GRUCell()
+    _cell: Cell = GRUCell()
 
     def __init__(self, *arguments: Any, reset_before: bool = False, **options: Any) -> None:
         if reset_before:
@@ -234,8 +234,8 @@ class RAC(RecurrentLayer):
                 elif name.startswith("bias_"):
                     parameter.zero_()
         if self.initial_state == "learned":
-            shape = (self.num_layers * self.num_directions, 1, self.hidden_size)
-            self.state_0 = nn.Parameter(torch.ones_like(self.weight_hh_l0[0]).repeat(shape[0], 1, 1).detach().clone())
+            like: Tensor = self.weight_hh_l0
+            self.state_0 = nn.Parameter(like.new_ones(self.num_layers * self.num_directions, 1, self.hidden_size))
 
     def _default_state(
         self, shape: tuple[int, int, int], batch: Batch, generator: torch.Generator | None

@@ -43,6 +43,11 @@ class SingleStep(nn.Module):
         generator: source of the initial weights.
     """
 
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor
+    bias_hh: Tensor
+
     def __init__(
         self,
         cell: Cell,
@@ -207,9 +212,7 @@ class OrthogonalRNNCell(SingleStep):
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(
-            cells.RNNCell("modrelu"), input_size, hidden_size, bias=False, generator=generator, **options
-        )
+        super().__init__(cells.RNNCell("modrelu"), input_size, hidden_size, bias=False, generator=generator, **options)
         with torch.no_grad():
             self.weight_ih.uniform_(-0.01, 0.01, generator=generator)
         scaled_cayley(self, "weight_hh", rho=rho, generator=generator)

@@ -39,5 +39,4 @@ __all__ = [
     "Transform",
     "Zoneout",
     "embedding_dropout",
-
 ]

@@ -101,7 +101,8 @@ class Centroids(StateTransform):
 
     def draw(self, sizes: Sizes, stream: Stream, *, training: bool) -> tuple[Tensor, ...] | None:
         """Gumbel noise already scaled by its factor, shape (steps, batch, k); empty where none is needed."""
-        factor = {"sample": 1.0, "gumbel_hard": 1.0 * training, "noisy": self.noise * training}.get(self.transition, 0.0)
+        factors = {"sample": 1.0, "gumbel_hard": float(training), "noisy": self.noise * training}
+        factor = factors.get(self.transition, 0.0)
         if factor == 0.0:
             return ()
         dtype = torch.float64 if sizes.dtype == torch.float64 else torch.float32
@@ -118,9 +119,10 @@ class Centroids(StateTransform):
             return state @ centroids.T / self.temperature
         # The direct form: products of squares would lose digits near zero.
         difference = state.unsqueeze(1) - centroids
+        distance: Tensor = difference.square().sum(2)
         if self.similarity == "euclidean":
-            return -torch.linalg.vector_norm(difference, dim=2) / self.temperature
-        return -difference.square().sum(2) / self.temperature
+            distance = torch.linalg.vector_norm(difference, dim=2)
+        return distance / -self.temperature
 
     def forward(
         self,
@@ -138,7 +140,7 @@ class Centroids(StateTransform):
         weights = soft
         if self.hard:
             chosen = torch.zeros_like(soft).scatter(1, disturbed.argmax(1, keepdim=True), 1.0)
-            weights = _StraightThrough.apply(soft, chosen) if self.soft_gradient else chosen
+            weights = _straight_through(soft, chosen) if self.soft_gradient else chosen
         moved = (weights @ centroids.to(weights.dtype)).to(state.dtype)
         return StateChange(moved, memory, (state, weights, soft), alpha)
 
@@ -170,6 +172,11 @@ class Centroids(StateTransform):
         return StateGrads(to_state, grad_memory, None, None, (grad_centroids + to_centroids,))
 
 
+def _straight_through(soft: Tensor, chosen: Tensor) -> Tensor:
+    through: Tensor = _StraightThrough.apply(soft, chosen)  # type: ignore[no-untyped-call]
+    return through
+
+
 class _StraightThrough(torch.autograd.Function):
     """Forward the chosen one-hot bit for bit; give the gradient to the probabilities."""
 
@@ -178,6 +185,6 @@ class _StraightThrough(torch.autograd.Function):
         return chosen
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return grad, None

@@ -15,8 +15,7 @@ def dropout_mask(shape: tuple[int, ...], p: float, stream: Stream, like: Sizes) 
     """Masks with inverted scaling, ``Bernoulli(1 - p) / (1 - p)``, drawn step by step."""
     mask = torch.empty(shape, dtype=like.dtype, device=like.device)
     # Comparing uniform numbers is several times faster than torch's Bernoulli sampler.
-    stream.fill(mask, lambda rows, generator: rows.uniform_(generator=generator).ge_(p))
-    return mask.div_(1 - p)
+    return stream.uniform(mask).ge_(p).div_(1 - p)
 
 
 @dataclass(frozen=True)

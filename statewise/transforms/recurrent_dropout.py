@@ -57,6 +57,8 @@ class RecurrentDropout(Transform):
         # Two streams, so that the mask of one term does not move when the other is switched on.
         for_input, for_state = stream.child(0), stream.child(1)
         return (
-            dropout_mask((steps, sizes.batch, gates * input_width * (self.input_p > 0)), self.input_p, for_input, sizes),
+            dropout_mask(
+                (steps, sizes.batch, gates * input_width * (self.input_p > 0)), self.input_p, for_input, sizes
+            ),
             dropout_mask((steps, sizes.batch, gates * sizes.hidden * (self.p > 0)), self.p, for_state, sizes),
         )

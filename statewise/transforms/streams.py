@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from statewise.native import load_native
+
 # The steps of a stream are dealt out to this many generators in turn, so that they can be filled in parallel with
 # the same result. It is part of what a seed means: changing it changes every drawn tensor.
 LANES = 4
-_WORTH_A_THREAD = 2**16  # numbers below which starting a thread costs more than it saves
+_WORTH_THE_CALL = 2**12  # numbers below which several threads save nothing
 
 Fill = Callable[[Tensor, torch.Generator], object]
 
@@ -68,27 +69,33 @@ class Stream:
         return value >> 1
 
     def fill(self, out: Tensor, fill: Fill) -> Tensor:
-        """Fill ``out`` (steps, ...) in place, step by step, and return it; large tensors on several threads."""
-        sources = [torch.Generator(out.device).manual_seed(self.seed(lane=lane)) for lane in range(LANES)]
-        inference = torch.is_inference_mode_enabled()
-
-        def run(lanes: range) -> None:
-            # Inference mode belongs to a thread, and its tensors may be changed in it only.
-            with torch.inference_mode(inference), torch.no_grad():
-                for lane in lanes:
-                    for rows in out[lane::LANES]:
-                        fill(rows, sources[lane])
-
-        workers = min(LANES, torch.get_num_threads()) if out.device.type == "cpu" and out.numel() >= _WORTH_A_THREAD else 1
-        if workers == 1:
-            run(range(LANES))
-        else:
-            with ThreadPoolExecutor(workers - 1) as pool:
-                others = [pool.submit(run, range(worker, LANES, workers)) for worker in range(1, workers)]
-                run(range(0, LANES, workers))
-                for other in others:
-                    other.result()
+        """Fill ``out`` (steps, ...) in place, one step after the other, and return it."""
+        sources = [torch.Generator(out.device).manual_seed(seed) for seed in self._seeds()]
+        for step, rows in enumerate(out):
+            fill(rows, sources[step % LANES])
         return out
+
+    def normal(self, out: Tensor, *, mean: float, std: float) -> Tensor:
+        """Fill ``out`` with normal numbers."""
+        if self._fill_side_by_side(out, normal=True, mean=mean, std=std):
+            return out
+        return self.fill(out, lambda rows, source: rows.normal_(mean, std, generator=source))
+
+    def uniform(self, out: Tensor) -> Tensor:
+        """Fill ``out`` with uniform numbers from 0 up to, not including, 1."""
+        if self._fill_side_by_side(out, normal=False, mean=0.0, std=1.0):
+            return out
+        return self.fill(out, lambda rows, source: rows.uniform_(generator=source))
+
+    def _seeds(self) -> list[int]:
+        return [self.seed(lane=lane) for lane in range(LANES)]
+
+    def _fill_side_by_side(self, out: Tensor, *, normal: bool, mean: float, std: float) -> bool:
+        """Fill on several threads with the same numbers, where there is a kernel that can."""
+        if out.device.type != "cpu" or out.numel() < _WORTH_THE_CALL or not load_native().available:
+            return False
+        torch.ops.statewise_native.fill_lanes(out, self._seeds(), normal, mean, std)
+        return True
 
 
 def _splitmix(value: int) -> int:

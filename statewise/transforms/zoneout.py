@@ -42,9 +42,7 @@ class Zoneout(StateTransform):
         masks = []
         for part, p in enumerate((self.p, self.memory)):
             keep = torch.full(shape, p, dtype=sizes.dtype, device=sizes.device)
-            if training:
-                stream.child(part).fill(keep, lambda rows, source, p=p: rows.uniform_(generator=source).lt_(p))
-            masks.append(keep)
+            masks.append(stream.child(part).uniform(keep).lt_(p) if training else keep)
         return tuple(masks)
 
     def forward(

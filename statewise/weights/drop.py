@@ -73,7 +73,8 @@ class WeightDrop(nn.Module):
         source = device if generator is None else generator.device
         # Always drawn in float32, so that one seed drops the same entries in every dtype.
         mask = torch.empty(shape, device=source, dtype=torch.float32).bernoulli_(keep, generator=generator)
-        self.mask = mask.div_(keep).to(device=device, dtype=dtype or torch.get_default_dtype())
+        # Scaled after the cast: 1 / keep rounded to float32 would bias a float64 weight.
+        self.mask = mask.to(device=device, dtype=dtype or torch.get_default_dtype()).div_(keep)
 
     def forward(self, raw: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The weight with the present mask, in training mode; else the raw weight."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from statewise.engine.build import NativeStatus, build, cache_roots, load_native
+from statewise.native import NativeStatus, build, cache_roots, load_native
 
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 NO_COMPILER = not any((Path(place) / "c++").exists() for place in os.get_exec_path())
@@ -74,7 +74,7 @@ def test_a_changed_header_compiles_anew(workshop: Workshop) -> None:
 
 def test_two_processes_at_once_compile_once(workshop: Workshop) -> None:
     program = (
-        "import pathlib, sys; from statewise.engine.build import load_native;"
+        "import pathlib, sys; from statewise.native import load_native;"
         "s = load_native(pathlib.Path(sys.argv[1])); print(s.available, s.compiled, s.reason)"
     )
     command = [sys.executable, "-c", program, str(workshop.source)]

@@ -2,6 +2,7 @@
 //
 // Tensors are float32 or float64, contiguous, on the CPU; the Python side (engine/compiled.py) sees to that.
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -219,6 +220,25 @@ Tensor weight_gradient(const Tensor& grad, const Tensors& values, at::IntArrayRe
     return out;
 }
 
+// Step t of `out` from the generator of lane t % lanes, the lanes side by side: what transforms/streams.py does one after
+// the other, with the same samplers of torch, hence with the same numbers.
+void fill_lanes(const Tensor& out, at::IntArrayRef seeds, bool normal, double mean, double std) {
+    const int64_t lanes = int64_t(seeds.size());
+    at::parallel_for(0, lanes, 1, [&](int64_t begin, int64_t end) {
+        at::NoGradGuard no_grad;
+        for (int64_t lane = begin; lane < end; ++lane) {
+            auto generator = at::detail::createCPUGenerator(uint64_t(seeds[size_t(lane)]));
+            for (int64_t step = lane; step < out.size(0); step += lanes) {
+                if (normal) {
+                    out.select(0, step).normal_(mean, std, generator);
+                } else {
+                    out.select(0, step).uniform_(0, 1, generator);
+                }
+            }
+        }
+    });
+}
+
 }  // namespace
 
 TORCH_LIBRARY(statewise_native, library) {
@@ -232,6 +252,7 @@ TORCH_LIBRARY(statewise_native, library) {
         "int[] integers, float[] numbers, Tensor[] tensors, Tensor[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
     library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias) -> Tensor");
+    library.def("fill_lanes(Tensor(a!) out, int[] seeds, bool normal, float mean, float std) -> ()");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
 }
 
@@ -239,6 +260,7 @@ TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
     library.impl("forward", forward);
     library.impl("backward", backward);
     library.impl("multiply", multiply);
+    library.impl("fill_lanes", fill_lanes);
     library.impl("weight_gradient", weight_gradient);
 }
 

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import torch
 
-KERNEL_SOURCE = Path(__file__).parent / "native" / "kernel.cpp"
+KERNEL_SOURCE = Path(__file__).parent / "kernel.cpp"
 
 _COMPILERS = ("c++", "g++", "clang++")
 _COMPILE_LIMIT_SECONDS = 600
