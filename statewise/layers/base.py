@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from statewise.engine import Drawn, GateMask, Mixed, Plan, Recurrence, Step, Unrolled, choose
 from statewise.errors import ArgumentError, ShapeError
-from statewise.layers.batch import Batch, check_generator, read, read_state
+from statewise.layers.batch import Batch, autocast_off, check_generator, read, read_state
 from statewise.layers.collected import Collected, check_kinds
 from statewise.layers.draws import Draws
 from statewise.layers.parts import LayerParts
@@ -69,9 +69,10 @@ class RecurrentLayer(LayerParts):
         """
         kinds = check_kinds(collect, where=self._name)
         batch = self._read(input)
-        device_type = batch.rows.device.type
-        with torch.autocast(device_type, enabled=False):
-            if draws is None:
+        with autocast_off(batch.rows.device):
+            if draws is not None:
+                draws.check(where=self._name, like=batch.rows, steps=batch.layout.steps, batch=batch.layout.batch)
+            else:
                 draws = self._draw(batch, generator)
                 if self.training:
                     redraw_weight_drop(self, generator)
@@ -110,15 +111,12 @@ class RecurrentLayer(LayerParts):
         return max(plans, key=lambda plan: ("native", "python", "loop").index(plan.form))
 
     def _read(self, input: Tensor | PackedSequence) -> Batch:
-        like = self.weight_ih_l0
-        if torch.is_autocast_enabled(like.device.type) and not isinstance(input, PackedSequence):
-            input = input.to(like.dtype)
         return read(
             input,
             where=self._name,
             input_size=self.input_size,
             batch_first=self.batch_first,
-            like=like,
+            like=self.weight_ih_l0,
             finite=self.check_finite,
         )
 
@@ -157,7 +155,7 @@ class RecurrentLayer(LayerParts):
         if hx is None:
             state, at_one = self._default_state(shape, batch, generator)
             return state, torch.zeros_like(state) if self.cell.has_memory else None, at_one
-        parts = hx if isinstance(hx, tuple) else (hx,)
+        parts = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
         if len(parts) != 1 + self.cell.has_memory:
             raise ShapeError(
                 where=f"{self._name} hx",
@@ -165,7 +163,7 @@ class RecurrentLayer(LayerParts):
                 wanted="a pair (h, c)" if self.cell.has_memory else "one tensor",
             )
         checked = [
-            read_state(part, name, batch=batch, where=self._name, shape=shape, like=batch.rows)
+            read_state(part, name, batch=batch, where=self._name, shape=shape, finite=self.check_finite)
             for name, part in zip(("hx", "cx"), parts, strict=False)
         ]
         return checked[0], checked[1] if self.cell.has_memory else None, False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -21,12 +22,14 @@ class Batch:
         layout: where each step lies.
         batched: whether the user's input had a batch dimension.
         packed: the user's PackedSequence, if it was one.
+        autocast: whether the caller is under autocast, where other floating dtypes are converted.
     """
 
     rows: Tensor
     layout: Layout
     batched: bool
     packed: PackedSequence | None
+    autocast: bool = False
 
     @property
     def order(self) -> Tensor | None:
@@ -64,31 +67,27 @@ def read(
 ) -> Batch:
     """Check an input and lay it out; every refusal names the layer, what was got and what was wanted."""
     packed = source if isinstance(source, PackedSequence) else None
-    data = source.data if packed is not None else source
+    data = source.data if isinstance(source, PackedSequence) else source
     if not isinstance(data, Tensor):
-        raise DtypeError(where=where, got=type(source).__name__, wanted="a tensor or a PackedSequence")
-    _check_kind(data, where=where, like=like)
+        raise DtypeError(where=f"{where} input", got=type(source).__name__, wanted="a tensor or a PackedSequence")
+    autocast = _autocast_is_on(data.device)
+    data = check_kind(data, where=f"{where} input", like=like, convert=autocast)
     if packed is not None:
-        batch = Batch(data, Layout(tuple(packed.batch_sizes.tolist())), True, packed)
+        batch = Batch(data, Layout(tuple(packed.batch_sizes.tolist())), True, packed, autocast)
     else:
-        batch = _read_padded(data, where=where, batch_first=batch_first)
+        batch = _read_padded(data, where=where, batch_first=batch_first, autocast=autocast)
     if batch.rows.shape[1] != input_size:
         raise ShapeError(
             where=f"{where} input",
             got=f"size {batch.rows.shape[1]} in shape {tuple(data.shape)}",
             wanted=f"the last dimension to be input_size={input_size}",
         )
-    if finite and not bool(batch.rows.isfinite().all()):
-        raise NonFiniteError(
-            where=f"{where} input",
-            got="NaN or infinity",
-            wanted="finite numbers",
-            remedy="Look at the data, or at what came before this layer.",
-        )
+    if finite:
+        _check_finite(batch.rows, where=f"{where} input")
     return batch
 
 
-def _read_padded(data: Tensor, *, where: str, batch_first: bool) -> Batch:
+def _read_padded(data: Tensor, *, where: str, batch_first: bool, autocast: bool) -> Batch:
     if data.ndim not in (2, 3):
         raise ShapeError(
             where=f"{where} input",
@@ -105,30 +104,52 @@ def _read_padded(data: Tensor, *, where: str, batch_first: bool) -> Batch:
             wanted="at least one of each",
             remedy="Leave empty sequences out of the batch.",
         )
-    return Batch(timed.flatten(0, 1), Layout((rows,) * steps), batched, None)
+    return Batch(timed.flatten(0, 1), Layout((rows,) * steps), batched, None, autocast)
 
 
-def _check_kind(data: Tensor, *, where: str, like: Tensor) -> None:
+def check_kind(data: Tensor, *, where: str, like: Tensor, convert: bool = False) -> Tensor:
+    """Refuse another device or dtype than the weights', but convert another floating dtype if asked."""
     if data.device != like.device:
         raise DeviceError(
-            where=f"{where} input", got=str(data.device), wanted=str(like.device), remedy="Move one of them with .to()."
+            where=where, got=str(data.device), wanted=str(like.device), remedy="Move one of them with .to()."
         )
-    if data.dtype != like.dtype:
-        raise DtypeError(
-            where=f"{where} input",
-            got=str(data.dtype),
-            wanted=f"the weights' {like.dtype}",
-            remedy="Convert the input, or the layer with .to(dtype).",
+    if data.dtype == like.dtype or (convert and data.is_floating_point()):
+        return data.to(like.dtype)
+    raise DtypeError(
+        where=where,
+        got=str(data.dtype),
+        wanted=f"the weights' {like.dtype}",
+        remedy="Convert it, or the layer, with .to(dtype).",
+    )
+
+
+def _check_finite(data: Tensor, *, where: str) -> None:
+    if not bool(data.isfinite().all()):
+        raise NonFiniteError(
+            where=where,
+            got="NaN or infinity",
+            wanted="finite numbers",
+            remedy="Look at the data, or at what came before this layer.",
         )
+
+
+def _autocast_is_on(device: torch.device) -> bool:
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
+
+
+def autocast_off(device: torch.device) -> AbstractContextManager[object]:
+    """A region without autocast: a recurrence computes in the dtype of its weights."""
+    # Not every device has autocast, and torch refuses even to switch it off there.
+    return torch.autocast(device.type, enabled=False) if _autocast_is_on(device) else nullcontext()
 
 
 def read_state(
-    state: Tensor, name: str, *, batch: Batch, where: str, shape: tuple[int, int, int], like: Tensor
+    state: Tensor, name: str, *, batch: Batch, where: str, shape: tuple[int, int, int], finite: bool
 ) -> Tensor:
     """Check an initial state of shape (layers * directions, batch, hidden) and sort its rows."""
     if not isinstance(state, Tensor):
         raise DtypeError(where=f"{where} {name}", got=type(state).__name__, wanted="a tensor")
-    _check_kind(state, where=f"{where} {name}", like=like)
+    state = check_kind(state, where=f"{where} {name}", like=batch.rows, convert=batch.autocast)
     wanted = shape if batch.batched else (shape[0], shape[2])
     if tuple(state.shape) != wanted:
         raise ShapeError(
@@ -136,6 +157,8 @@ def read_state(
             got=tuple(state.shape),
             wanted=f"{wanted}, that is (num_layers * directions, {'batch, ' if batch.batched else ''}hidden_size)",
         )
+    if finite:
+        _check_finite(state, where=f"{where} {name}")
     return batch.sort(state if batch.batched else state.unsqueeze(1), dim=1)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from statewise.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 KINDS = ("states", "cells", "gates", "probabilities")
 
@@ -41,9 +38,7 @@ def check_kinds(kinds: Iterable[str], *, where: str) -> frozenset[str]:
     >>> sorted(check_kinds(("states", "gates"), where="LSTM"))
     ['gates', 'states']
     """
-    if isinstance(kinds, str):
-        kinds = (kinds,)
-    chosen = frozenset(kinds)
+    chosen = frozenset((kinds,) if isinstance(kinds, str) or not isinstance(kinds, Iterable) else kinds)
     if unknown := chosen - set(KINDS):
-        raise ArgumentError(where=f"{where} collect", got=sorted(unknown), wanted=f"some of {', '.join(KINDS)}")
+        raise ArgumentError(where=f"{where} collect", got=sorted(map(str, unknown)), wanted=f"some of {', '.join(KINDS)}")
     return chosen

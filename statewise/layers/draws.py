@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from statewise.errors import DeviceError, ShapeError
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -16,6 +18,21 @@ class Draws:
     """
 
     tensors: dict[tuple[int, int, int], tuple[Tensor, ...]] = field(default_factory=dict)
+
+    def check(self, *, where: str, like: Tensor, steps: int, batch: int) -> None:
+        """Refuse what was drawn for another input: an engine would read past its end."""
+        for tensor in (tensor for tensors in self.tensors.values() for tensor in tensors):
+            if tensor.shape[0] not in (1, steps) or tensor.shape[1] != batch:
+                raise ShapeError(
+                    where=f"{where} draws",
+                    got=f"a tensor for {tensor.shape[0]} steps of {tensor.shape[1]} sequences",
+                    wanted=f"{steps} steps of {batch} sequences",
+                    remedy="Draw anew with layer.draw(input).",
+                )
+            if tensor.device != like.device:
+                raise DeviceError(
+                    where=f"{where} draws", got=str(tensor.device), wanted=str(like.device), remedy="Use draws.to()."
+                )
 
     def to(self, *args: object, **kwargs: object) -> Draws:
         """A copy on another device or in another dtype, as ``Tensor.to``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from statewise.cells import Cell
 from statewise.engine import ENGINES
 from statewise.errors import ArgumentError
 from statewise.transforms import Noise, OutputDropout, Place, RecurrentDropout, ThroughTimeMix, Transform
+from statewise.transforms.base import probability
 
 
 class CompoundingNoiseWarning(UserWarning):
@@ -61,10 +62,11 @@ class LayerParts(nn.Module):
         if engine not in ENGINES:
             raise ArgumentError(where=f"{self._name}.engine", got=engine, wanted=f"one of {', '.join(ENGINES)}")
         self.cell, self.input_size, self.hidden_size, self.num_layers = cell, input_size, hidden_size, num_layers
-        self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
+        self.bias, self.batch_first = bias, batch_first
+        self.dropout = probability(f"{self._name}.dropout", dropout)
         self.bidirectional, self.engine, self.check_finite = bidirectional, engine, check_finite
-        self._between: tuple[Transform, ...] = self._between_layers()
-        self._transforms = self._check_transforms((transforms,) if isinstance(transforms, Transform) else transforms)
+        self._warn_of_idle_dropout()
+        self._transforms = self._check_transforms(transforms)
         self._make_parameters({"device": device, "dtype": dtype})
         self.reset_parameters(generator)
 
@@ -82,22 +84,28 @@ class LayerParts(nn.Module):
         """What happens to the states, inputs and outputs; :meth:`retune` changes their settings."""
         return self._transforms
 
-    def _between_layers(self) -> tuple[Transform, ...]:
+    @property
+    def _between(self) -> tuple[Transform, ...]:
+        # Read at every call, since code written for torch.nn may set ``dropout`` after construction.
         if self.dropout == 0.0:
             return ()
-        if self.num_layers == 1:
+        return (OutputDropout(self.dropout, layers=tuple(range(self.num_layers - 1))),)
+
+    def _warn_of_idle_dropout(self) -> None:
+        if self.dropout > 0.0 and self.num_layers == 1:
             warnings.warn(
                 f"{self._name}: dropout={self.dropout} acts between layers, and there is only one; "
                 "use transforms=OutputDropout(p) to drop the output.",
                 stacklevel=4,
             )
-        return (OutputDropout(self.dropout, layers=tuple(range(self.num_layers - 1))),)
 
-    def _check_transforms(self, transforms: Iterable[Transform]) -> tuple[Transform, ...]:
+    def _check_transforms(self, transforms: Transform | Iterable[Transform]) -> tuple[Transform, ...]:
         checked: list[Transform] = []
-        for transform in transforms:
+        for transform in transforms if isinstance(transforms, Iterable) else (transforms,):
             if not isinstance(transform, Transform):
-                raise ArgumentError(where=f"{self._name}.transforms", got=transform, wanted="transforms of statewise")
+                raise ArgumentError(
+                    where=f"{self._name}.transforms", got=repr(transform), wanted="transforms of statewise"
+                )
             if transform.layers is not None and any(layer >= self.num_layers for layer in transform.layers):
                 raise ArgumentError(
                     where=f"{type(transform).__name__}.layers",
@@ -181,6 +189,10 @@ class LayerParts(nn.Module):
                     parameter.uniform_(-bound, bound, generator=generator)
                 elif base in own:
                     parameter.zero_()
+        self.reset_transforms(generator)
+
+    def reset_transforms(self, generator: torch.Generator | None = None) -> None:
+        """Draw what the transforms learn anew, such as centroids."""
         for layer in range(self.num_layers):
             for suffix in self._suffixes(layer):
                 for index, transform in enumerate(self._transforms):
@@ -192,11 +204,17 @@ class LayerParts(nn.Module):
 
         Learnt tensors stay as they are, so settings that would change their shape are refused.
         """
-        if not any(isinstance(transform, kind) for transform in self._transforms):
+        meant = [transform for transform in self._transforms if isinstance(transform, kind)]
+        if not meant:
             raise ArgumentError(
                 where=f"{self._name}.retune",
                 got=kind.__name__,
                 wanted=f"one of {[type(transform).__name__ for transform in self._transforms]}",
+            )
+        known = set.intersection(*({field.name for field in fields(transform)} for transform in meant))
+        if unknown := sorted(settings.keys() - known):
+            raise ArgumentError(
+                where=f"{self._name}.retune", got=f"settings {unknown}", wanted=f"some of {', '.join(sorted(known))}"
             )
         changed = [replace(t, **settings) if isinstance(t, kind) else t for t in self._transforms]
         for old, new in zip(self._transforms, changed, strict=True):

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from statewise import cells
 from statewise.cells import Cell
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.layers.batch import check_kind
 from statewise.weights import scaled_cayley
 
 
@@ -94,6 +95,7 @@ class SingleStep(nn.Module):
                 got=tuple(input.shape),
                 wanted=f"(batch, {self.input_size}) or ({self.input_size},)",
             )
+        input = check_kind(input, where=f"{type(self).__name__} input", like=self.weight_ih)
         rows = input if input.ndim == 2 else input.unsqueeze(0)
         state, memory = self._read(hx, rows, batched=input.ndim == 2)
         term = nn.functional.linear(rows, self.weight_ih, self.bias_ih if self.bias else None)
@@ -109,14 +111,17 @@ class SingleStep(nn.Module):
         if hx is None:
             zeros = rows.new_zeros(shape)
             return zeros, zeros if self.cell.has_memory else None
-        parts = hx if isinstance(hx, tuple) else (hx,)
+        where, parts = f"{type(self).__name__} hx", tuple(hx) if isinstance(hx, tuple | list) else (hx,)
         wanted = shape if batched else shape[1:]
+        if not all(isinstance(part, Tensor) for part in parts):
+            raise DtypeError(where=where, got=[type(part).__name__ for part in parts], wanted="tensors")
         if len(parts) != 1 + self.cell.has_memory or any(tuple(part.shape) != wanted for part in parts):
             raise ShapeError(
-                where=f"{type(self).__name__} hx",
+                where=where,
                 got=[tuple(part.shape) for part in parts],
                 wanted=f"{1 + self.cell.has_memory} of shape {wanted}",
             )
+        parts = tuple(check_kind(part, where=where, like=rows) for part in parts)
         state, *memory = (part if batched else part.unsqueeze(0) for part in parts)
         return state, memory[0] if memory else None
 

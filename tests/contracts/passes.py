@@ -166,7 +166,7 @@ def run(module: nn.Module, case: Case, *, form: str | None = None, dirt: float =
     with nullcontext() if form is None else insist(module, case, form, pairing=options.get("pairing")):
         output, final, *collected = module(case.arrange(soiled), as_argument(states, batched=case.batched), **options)
         finals = final if isinstance(final, tuple) else (final,)
-        return differentiate(module, case, x, states, tidy(output, case), untidy(finals, case), *collected)
+        return differentiate(module, case, x, states, tidy(output, case), with_batch(finals, case), *collected)
 
 
 @contextmanager
@@ -194,7 +194,7 @@ def tidy(output: Any, case: Case) -> Tensor:
     return output.unsqueeze(1) if not case.batched else output.transpose(0, 1) if case.batch_first else output
 
 
-def untidy(finals: tuple[Tensor, ...], case: Case) -> tuple[Tensor, ...]:
+def with_batch(finals: tuple[Tensor, ...], case: Case) -> tuple[Tensor, ...]:
     return finals if case.batched else tuple(final.unsqueeze(1) for final in finals)
 
 

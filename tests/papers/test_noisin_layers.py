@@ -1,9 +1,10 @@
-"""Known answers for noise and dropout in whole layers: Dieng et al. 2018, "Noisin", and the system of its Table 5."""
+"""Known answers for noise on the states of whole layers (Dieng et al. 2018, "Noisin")."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,23 @@ from statewise import (
     RecurrentDropout,
     RecurrentLayer,
     Zoneout,
-    embedding_dropout,
 )
 from statewise.transforms.laws import LAWS
-from statewise.weights import weight_drop
 from support import tolerance
 
 ENGINES = ("reference", "cpu")
 PLACEMENTS = ("recurrent", "outputs", "last")
 SIGMAS = 5
 DOUBLE = torch.float64
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks of a few units gain nothing from threads, and on a busy machine lose much."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def fill(layer: nn.Module, **values: Tensor | float) -> None:
@@ -58,9 +66,9 @@ def doubles(*values: float) -> Tensor:
     return torch.tensor(values, dtype=DOUBLE)
 
 
-def masks(units: int, *, keep: float = 0.5) -> Tensor:
+def masks(units: int) -> Tensor:
     """Every multiplier of so many units under Bernoulli(1/2) noise, one a row; all rows are equally likely."""
-    return torch.tensor(list(itertools.product((0.0, 1 / keep), repeat=units)), dtype=DOUBLE)
+    return torch.tensor(list(itertools.product((0.0, 2.0), repeat=units)), dtype=DOUBLE)
 
 
 def scalar_lstm(engine: str, **options: Any) -> LSTM:
@@ -73,6 +81,9 @@ def scalar_lstm(engine: str, **options: Any) -> LSTM:
 SYMBOLS = (0, 2, 1, 3, 1)
 INPUTS = one_hot(torch.tensor(SYMBOLS[:-1]), 4).to(DOUBLE).unsqueeze(1)
 V = torch.sin(4 * torch.arange(3, dtype=DOUBLE)[:, None] + torch.arange(4, dtype=DOUBLE) + 1)
+
+# E[z_2] - h_2 under recurrent Normal(0, 1/2) noise, by quadrature; a Monte Carlo estimate gave (-0.048, 0.004, 0.018).
+WEAK_BIAS = torch.tensor([-0.04836537, 0.00409931, 0.01739353], dtype=DOUBLE)
 
 
 def tiny_network(engine: str = "auto", **options: Any) -> RNN:
@@ -136,7 +147,7 @@ def test_weak_noise_moves_the_mean_of_the_second_state_by_the_printed_bias() -> 
     clean, _ = tiny_network()(INPUTS[:2])
     bias = torch.einsum("n,tnh->th", shares, noisy) - clean[:, 0]
     torch.testing.assert_close(bias[0], torch.zeros(3, dtype=DOUBLE), rtol=0, atol=1e-12)
-    torch.testing.assert_close(bias[1], doubles(-0.048, 0.004, 0.018), rtol=0, atol=5e-4)
+    torch.testing.assert_close(bias[1], WEAK_BIAS, rtol=0, atol=5e-9)
 
 
 def test_weak_noise_as_the_layer_draws_it_has_the_printed_biases_and_excess(generator: torch.Generator) -> None:
@@ -147,7 +158,7 @@ def test_weak_noise_as_the_layer_draws_it_has_the_printed_biases_and_excess(gene
         clean, _ = tiny_network()(INPUTS)
     bias, error = (noisy - clean).mean(1), noisy.std(1) / math.sqrt(rows)
     assert (bias[0].abs() < SIGMAS * error[0]).all()
-    assert ((bias[1] - doubles(-0.048, 0.004, 0.018)).abs() < SIGMAS * error[1] + 5e-4).all()
+    assert ((bias[1] - WEAK_BIAS).abs() < SIGMAS * error[1]).all()
     assert bias[1, 0].abs() > 20 * error[1, 0]
     total = (losses(noisy) - losses(clean)).sum(0)
     assert abs(total.mean().item() - 0.1809) < 4 * math.hypot(0.0005, total.std().item() / math.sqrt(rows))
@@ -175,54 +186,6 @@ def test_the_weak_excess_can_be_negative_and_the_strong_one_cannot(engine: str) 
         assert noisy.mean().item() == pytest.approx(mean, abs=5e-11)
     assert excess["recurrent"] == pytest.approx([0.3288083393, -0.0485648700], abs=5e-11)
     assert excess["last"] == pytest.approx([0.0270040622, 0.0270040622], abs=5e-11)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_scalar_lstm_and_zaremba_dropout_on_its_input(engine: str) -> None:
-    """Dropped, kept and doubled, and not masked at all."""
-    layer = scalar_lstm(engine, transforms=InputDropout(0.5))
-    half = torch.full((1, 3, 1), 0.5, dtype=DOUBLE)
-    drawn = Draws({(0, 0, 0): (doubles(1, 0, 2).reshape(1, 3, 1),)})
-    output, (_, memory) = layer(torch.ones(1, 3, 1, dtype=DOUBLE), (half, half), draws=drawn)
-    torch.testing.assert_close(
-        output.flatten(), doubles(0.6682531514, 0.3337946052, 0.8128427401), rtol=0, atol=5.1e-11
-    )
-    assert memory[0, 0].item() == pytest.approx(1.1488133474, abs=5e-11)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("mask_on", ["input", "projection"])
-@pytest.mark.parametrize(
-    ("shared", "p", "mean"), [(True, 0.0, 0.5733186726), (False, 0.0, 0.5558696254), (False, 0.5, 0.5181999653)]
-)
-def test_means_over_all_masks_of_the_dropout_lstm(
-    engine: str, mask_on: str, shared: bool, p: float, mean: float, generator: torch.Generator
-) -> None:
-    """One mask shared by the gates, four masks on the input term, and all eight, enumerated."""
-    dropout = RecurrentDropout(p, input_p=0.5, mask_on=mask_on, share_gates=shared)
-    layer = scalar_lstm(engine, transforms=dropout)
-    gates = 1 if shared else 4
-    every = masks(gates + gates * (p > 0)).unsqueeze(0)
-    inputs = torch.ones(1, every.shape[1], 1, dtype=DOUBLE)
-    drawn = (every[..., :gates], every[..., gates:])
-    own = layer.draw(inputs, generator=generator).tensors[0, 0, 0]
-    assert [tensor.shape for tensor in own] == [tensor.shape for tensor in drawn]
-    assert all(set(tensor.unique().tolist()) <= {0.0, 2.0} for tensor in own)
-    half = torch.full((1, every.shape[1], 1), 0.5, dtype=DOUBLE)
-    output, _ = layer(inputs, (half, half), draws=Draws({(0, 0, 0): drawn}))
-    assert output.mean().item() == pytest.approx(mean, abs=5e-11)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_dropout_before_a_sigmoid_is_biased_and_noise_after_it_is_not(engine: str) -> None:
-    inputs = torch.full((1, 2, 1), 2.0, dtype=DOUBLE)
-    drawn = Draws({(0, 0, 0): (doubles(0, 2).reshape(1, 2, 1),)})
-    means = []
-    for transform in (InputDropout(0.5), Noise("bernoulli", 0.5)):
-        layer = RNN(1, 1, nonlinearity="sigmoid", bias=False, dtype=DOUBLE, engine=engine, transforms=transform)
-        fill(layer, weight_ih_l0=1.0)
-        means.append(layer(inputs, draws=drawn)[0].mean().item())
-    assert means == pytest.approx([0.741007, 0.880797], abs=5e-7)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -292,27 +255,31 @@ def test_zero_noise_is_the_plain_lstm_and_eval_mode_is_zero_noise_bit_for_bit(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_strong_unbiasedness_holds_at_every_step_and_the_carried_state_is_clean(engine: str) -> None:
+def test_strong_unbiasedness_holds_at_every_step_and_the_carried_state_is_clean(
+    engine: str, generator: torch.Generator
+) -> None:
     """``E[z_t] = h_t`` over all 16 masks of two units in two steps, in the top layer of a stack."""
-    layer = LSTM(3, 2, num_layers=2, dtype=DOUBLE, engine=engine, transforms=Noise("bernoulli", 0.5, placement="last"))
-    inputs = torch.randn(2, 1, 3, dtype=DOUBLE)
+    noise = Noise("bernoulli", 0.5, placement="last")
+    layer = LSTM(3, 2, num_layers=2, dtype=DOUBLE, engine=engine, transforms=noise, generator=generator)
+    inputs = torch.randn(2, 1, 3, generator=generator, dtype=DOUBLE)
     drawn = Draws({(0, 1, 0): (masks(4).T.reshape(2, 2, 16).transpose(1, 2),)})
     noisy, (state, memory) = layer(inputs.expand(-1, 16, -1), draws=drawn)
     clean, (clean_state, clean_memory) = layer.eval()(inputs)
     torch.testing.assert_close(noisy.mean(1), clean[:, 0], **tolerance(DOUBLE))
     torch.testing.assert_close(state, clean_state.expand_as(state), **tolerance(DOUBLE))
     torch.testing.assert_close(memory, clean_memory.expand_as(memory), **tolerance(DOUBLE))
-    assert (noisy.std(1) > 1e-3).all()
+    # Var z = v h^2, and v = (1 - gamma) / gamma = 1 here.
+    torch.testing.assert_close(noisy.var(1, correction=0), clean[:, 0].square(), **tolerance(DOUBLE))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_weak_unbiasedness_holds_layer_by_layer_and_not_across_layers(engine: str) -> None:
+def test_weak_unbiasedness_holds_layer_by_layer_and_not_across_layers(engine: str, generator: torch.Generator) -> None:
     """Given its own input and state a layer's mean is its clean transition; given the clean network's it is not."""
-    layer = LSTM(
-        3, 2, num_layers=2, dtype=DOUBLE, engine=engine, transforms=Noise("bernoulli", 0.5, placement="recurrent")
-    )
+    noise = Noise("bernoulli", 0.5, placement="recurrent")
+    layer = LSTM(3, 2, num_layers=2, dtype=DOUBLE, engine=engine, transforms=noise, generator=generator)
     fill(layer, weight_ih_l1=3 * torch.eye(8, 2, dtype=DOUBLE) + 2, bias_ih_l1=0.5)
-    inputs, start = torch.randn(1, 1, 3, dtype=DOUBLE), torch.randn(2, 1, 2, dtype=DOUBLE)
+    inputs = torch.randn(1, 1, 3, generator=generator, dtype=DOUBLE)
+    start = torch.randn(2, 1, 2, generator=generator, dtype=DOUBLE)
     every = masks(4).unsqueeze(0)
     drawn = Draws({(0, 0, 0): (every[..., :2],), (0, 1, 0): (every[..., 2:],)})
     hx = (start.expand(-1, 16, -1).contiguous(), start.expand(-1, 16, -1).contiguous())
@@ -354,27 +321,6 @@ def test_the_carried_state_continues_a_sequence_exactly(
     torch.testing.assert_close(state, end, **tolerance(DOUBLE))
 
 
-def test_bernoulli_noise_on_outputs_is_dropout_between_layers(generator: torch.Generator) -> None:
-    """Below the top layer, ``outputs`` noise with keep probability gamma has dropout's mean and variance."""
-    rows, gamma = 100_000, 0.7
-    plain = nn.LSTM(2, 3, num_layers=2, dropout=1 - gamma)
-    noisy = LSTM(2, 3, num_layers=2, transforms=Noise("bernoulli", gamma, placement="outputs", layers=(0,)))
-    ours = LSTM(2, 3, num_layers=2, dropout=1 - gamma)
-    inputs = torch.randn(2, 1, 2, generator=generator).expand(-1, rows, -1)
-    noisy.load_state_dict(plain.state_dict())
-    ours.load_state_dict(plain.state_dict())
-    with torch.no_grad(), torch.random.fork_rng():
-        torch.manual_seed(1)
-        theirs = plain(inputs)[0].double()
-        for layer in (noisy, ours):
-            sample = layer(inputs, generator=generator)[0].double()
-            for power in (1, 2):  # the second about the common mean: the variance
-                a, b = ((x - (power - 1) * theirs.mean(1, keepdim=True)) ** power for x in (sample, theirs))
-                error = ((a.var(1) + b.var(1)) / rows).sqrt()
-                assert (error > 0).all()
-                assert ((a.mean(1) - b.mean(1)).abs() < SIGMAS * error).all()
-
-
 def test_one_unit_of_strength_for_all_laws() -> None:
     assert Noise.from_std("bernoulli", 1.1).gamma == pytest.approx(0.4524886878, abs=5e-11)
     assert Noise.from_std("beta", 0.5).gamma == Noise.from_std("chi-square", 0.5).gamma == 0.25
@@ -414,75 +360,6 @@ def test_what_a_step_draws_depends_neither_on_the_length_nor_on_padding(transfor
     torch.testing.assert_close(packed[valid], whole[valid], **tolerance(DOUBLE))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_weight_drop_masks_the_recurrent_matrix_once_a_forward_and_not_in_eval(
-    engine: str, generator: torch.Generator
-) -> None:
-    layer = weight_drop(LSTM(3, 4, dtype=DOUBLE, engine=engine), "weight_hh_l0", p=0.25)
-    inputs, plain = torch.randn(6, 2, 3, generator=generator, dtype=DOUBLE), nn.LSTM(3, 4, dtype=DOUBLE)
-    raw = layer.get_parameter("parametrizations.weight_hh_l0.original")
-    seen = []
-    for _ in range(2):
-        output, _ = layer(inputs, generator=generator)
-        dropped = weight(layer, "weight_hh_l0").detach()
-        mask = dropped / raw.detach()
-        torch.testing.assert_close(mask[mask != 0], torch.full_like(mask[mask != 0], 1 / 0.75), **tolerance(DOUBLE))
-        assert 0 < (mask == 0).sum() < 32
-        state = {name: weight(layer, name).detach() for name in ("weight_ih_l0", "bias_ih_l0", "bias_hh_l0")}
-        plain.load_state_dict(state | {"weight_hh_l0": dropped})
-        expected, _ = plain(inputs)
-        torch.testing.assert_close(output, expected, **tolerance(DOUBLE))
-        seen.append(mask)
-    assert not torch.equal(*seen)
-    output.sum().backward()
-    plain.zero_grad()
-    expected.sum().backward()
-    effective = plain.weight_hh_l0.grad
-    assert raw.grad is not None
-    assert effective is not None
-    torch.testing.assert_close(raw.grad, effective * seen[-1], **tolerance(DOUBLE))
-    layer.eval()
-    plain.load_state_dict(state | {"weight_hh_l0": raw.detach()})
-    torch.testing.assert_close(layer(inputs)[0], plain(inputs)[0], **tolerance(DOUBLE))
-
-
-def test_embedding_dropout_drops_whole_words_everywhere(generator: torch.Generator) -> None:
-    table = nn.Embedding(500, 4)
-    words = torch.randint(500, (40, 50), generator=generator)
-    looked_up = embedding_dropout(table, words, p=0.1, training=True, generator=generator)
-    factor = looked_up.detach() / table.weight.detach()[words]
-    of_word = torch.full((500,), math.nan)
-    of_word[words] = factor[..., 0]
-    used = ~of_word.isnan()
-    torch.testing.assert_close(factor, of_word[words].unsqueeze(-1).expand_as(factor))
-    kept = of_word[used] != 0
-    torch.testing.assert_close(of_word[used][kept], torch.full((int(kept.sum()),), 1 / 0.9))
-    count = int(used.sum())
-    assert abs(count - int(kept.sum()) - 0.1 * count) < SIGMAS * math.sqrt(0.09 * count)
-    looked_up.sum().backward()
-    assert table.weight.grad is not None
-    gone = used.clone()
-    gone[used] = ~kept
-    assert (table.weight.grad[gone] == 0).all()
-    assert torch.equal(embedding_dropout(table, words, p=0.1, training=False), table(words))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_locked_dropout_is_constant_in_time_and_fresh_for_each_row_and_call(
-    engine: str, generator: torch.Generator
-) -> None:
-    inputs = torch.randn(5, 8, 6, generator=generator, dtype=DOUBLE)
-    for transform in (LockedDropout(0.4), LockedInputDropout(0.4)):
-        layer = RNN(6, 6, nonlinearity="identity", bias=False, dtype=DOUBLE, engine=engine, transforms=transform)
-        fill(layer, weight_ih_l0=torch.eye(6, dtype=DOUBLE), weight_hh_l0=0.0)
-        factor = layer(inputs, generator=generator)[0] / inputs
-        torch.testing.assert_close(factor, factor[:1].expand_as(factor), **tolerance(DOUBLE))
-        assert all(value == 0 or value == pytest.approx(1 / 0.6) for value in factor[0].unique().tolist())
-        assert len(factor[0].round(decimals=3).unique(dim=0)) > 1
-        assert not torch.equal(factor, layer(inputs, generator=generator)[0] / inputs)
-        assert torch.equal(layer.eval()(inputs)[0], inputs)
-
-
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -495,7 +372,7 @@ def test_locked_dropout_is_constant_in_time_and_fresh_for_each_row_and_call(
     ],
 )
 def test_noise_is_not_fed_back_along_a_linear_path_unless_asked_with_a_warning(
-    kind: type[RecurrentLayer], options: dict[str, Any]
+    kind: Callable[..., RecurrentLayer], options: dict[str, Any]
 ) -> None:
     (noise,) = kind(2, 3, transforms=Noise("gaussian", 0.5), **options).transforms
     assert isinstance(noise, Noise)
@@ -505,7 +382,7 @@ def test_noise_is_not_fed_back_along_a_linear_path_unless_asked_with_a_warning(
 
 
 @pytest.mark.parametrize("kind", [RNN, LSTM])
-def test_a_squashing_cell_gets_the_papers_placement(kind: type[RecurrentLayer]) -> None:
+def test_a_squashing_cell_gets_the_papers_placement(kind: Callable[..., RecurrentLayer]) -> None:
     (noise,) = kind(2, 3, transforms=Noise("gaussian", 0.5)).transforms
     assert isinstance(noise, Noise)
     assert noise.placement == "recurrent"
@@ -521,7 +398,7 @@ def test_noise_fed_back_along_a_linear_path_compounds_as_one_plus_v_to_the_t(eng
     start = torch.ones(1, 32, 1, dtype=DOUBLE)
     output, _ = layer(torch.zeros(5, 32, 1, dtype=DOUBLE), start, draws=Draws({(0, 0, 0): (masks(5).T.unsqueeze(2),)}))
     assert output.mean((1, 2)).tolist() == [1.0] * 5
-    assert output.squeeze(2).var(1, correction=0).tolist() == [1.0, 3.0, 7.0, 15.0, 31.0]
+    assert output.squeeze(2).var(1, correction=0).tolist() == pytest.approx([1, 3, 7, 15, 31], rel=1e-14)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
