@@ -40,15 +40,15 @@ ROWS = ("torch", "plain", "noise", "centroids")
 def make(kind: str, row: str, hidden: int) -> nn.Module:
     """The layer of one row of the table."""
     if row == "torch":
-        layer: nn.Module = getattr(nn, kind)(hidden, hidden)
-        return layer
+        plain: nn.Module = getattr(nn, kind)(hidden, hidden)
+        return plain
     # A small deviation: what is timed is the same at any, and fed-back noise compounds in a GRU.
     noise = statewise.Noise("gaussian", 0.1, placement="recurrent")
     transforms = {"plain": (), "noise": (noise,), "centroids": (statewise.Centroids(10),)}[row]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", statewise.CompoundingNoiseWarning)
-        layer = getattr(statewise, kind)(hidden, hidden, transforms=transforms)
-    return layer
+        layer: nn.Module = getattr(statewise, kind)(hidden, hidden, transforms=transforms)
+        return layer
 
 
 def training_step(layer: nn.Module, x: Tensor, grad: Tensor) -> float:

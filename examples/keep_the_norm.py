@@ -2,8 +2,8 @@
 
 A state of length 1 is carried through steps without input. ``OrthogonalRNN`` keeps its length, and that of the gradient
 on the way back, because its recurrent matrix is orthogonal and its activation is the identity until it is trained. The
-same is printed for ``RNN`` with tanh. Then both are trained for a moment, to see that the matrix stays orthogonal
-under any optimiser: it is a function of free parameters (Helfrich et al. 2018).
+same is printed for ``RNN`` with tanh, where 0 means less than float32 can hold. Then both are trained for a moment, to
+see that the matrix stays orthogonal under any optimiser: it is a function of free parameters (Helfrich et al. 2018).
 
 Run it with ``python examples/keep_the_norm.py``; it takes seconds on a CPU.
 """

@@ -77,7 +77,7 @@ def train(tagger: Tagger, data: Sentences, *, generator: torch.Generator) -> Non
 def accuracy(tagger: Tagger, data: Sentences) -> float:
     """Share of tags that are right, in per cent; noise is off in eval mode."""
     tagger.eval()
-    return 100 * (tagger(data.words).argmax(2) == data.tags).float().mean().item()
+    return 100 * float((tagger(data.words).argmax(2) == data.tags).float().mean())
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """Which states does a trained network move through? Centroids make them countable, ``collect=`` shows them.
 
-A GRU with a few centroids learns to say after each bit whether the number of ones so far is odd. With centroids its state
-is at each step a mixture of k learnt vectors (Wang & Niepert 2019), and ``collect=("probabilities",)`` returns the
-weights of the mixture. Here they are printed for one word, then counted over many words: from which state does which
-bit lead to which state? At last the layer is retuned to take the nearest centroid only, which makes it an automaton.
+A GRU with a few centroids learns to say after each bit whether the number of ones so far is odd. With centroids its
+state is at each step a mixture of k learnt vectors (Wang & Niepert 2019), and ``collect=("probabilities",)`` returns
+the weights of the mixture. Here they are printed for one word, then counted over many words: from which state does
+which bit lead to which state? At last the layer is retuned to take the most probable centroid only: an automaton.
 
 Run it with ``python examples/watch_the_state.py``; it takes seconds on a CPU.
 """
@@ -73,12 +73,12 @@ def show_transitions(tagger: ParityTagger, bits: Tensor) -> None:
 
 def accuracy(tagger: ParityTagger, bits: Tensor, parity: Tensor) -> float:
     """Share of right answers, in per cent."""
-    return 100 * (tagger(bits)[0].argmax(2) == parity).float().mean().item()
+    return 100 * float((tagger(bits)[0].argmax(2) == parity).float().mean())
 
 
 @torch.no_grad()
 def look_inside(tagger: ParityTagger, *, generator: torch.Generator) -> None:
-    """Print a path, the transitions, and the accuracy with the mixture and with the nearest centroid."""
+    """Print a path, the transitions, and the accuracy with the mixture and with the best centroid alone."""
     bits, parity = make_words(60, 200, generator=generator)
     show_path(tagger, "0110100011")
     print()
@@ -86,7 +86,7 @@ def look_inside(tagger: ParityTagger, *, generator: torch.Generator) -> None:
     print()
     print(f"words of length 60, mixture of centroids: {accuracy(tagger, bits, parity):.1f}% right")
     tagger.recurrent.retune(Centroids, transition="argmax")
-    print(f"words of length 60, nearest centroid:     {accuracy(tagger, bits, parity):.1f}% right")
+    print(f"words of length 60, best centroid alone:   {accuracy(tagger, bits, parity):.1f}% right")
 
 
 def main() -> None:

@@ -153,6 +153,7 @@ class _Run:
         self.mask_constant = call.mask is not None and call.mask.mask.constant
         self.memory_changes = cell.has_memory and any(isinstance(step.transform, Zoneout) for step in call.chain)
         self.made: list[Tensor] = []
+        self.spent = False
         self.none = none
 
     def forward(self, call: Recurrence) -> tuple[Tensor | None, ...]:
@@ -219,6 +220,10 @@ class _Run:
         grad_final: Tensor | None,
         grad_final_memory: Tensor | None,
     ) -> Gradients:
+        if self.spent:
+            # Gates become their gradients in place. Who goes back twice (retain_graph) pays with a second walk forward.
+            self.forward(call)
+        self.spent = True
         code, rows = self.code, call.layout.rows
         tensors = list(code.tensors)
         integers = list(code.integers)
@@ -231,7 +236,7 @@ class _Run:
                 tensors += [*code.tensors[room : room + 4], *grown]
         zeros = torch.zeros_like(call.initial_state)
         memory = call.initial_memory
-        grad_term, grad_apart, grad, grad_memory, grad_extra = _ops().backward(
+        grad, grad_memory, grad_extra = _ops().backward(
             self.cell,
             self.activation,
             self.term,
@@ -252,6 +257,7 @@ class _Run:
             zeros if grad_final is None else grad_final.contiguous(),
             self.none if memory is None else zeros if grad_final_memory is None else grad_final_memory.contiguous(),
         )
+        grad_term, grad_apart = self.term, self.made[2]
         learnt = []
         for place, (step, room) in enumerate(zip(call.chain, code.rooms, strict=True)):
             if room is not None:

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from statewise.engine import Drawn, GateMask, Mixed, Plan, Recurrence, Step, Unrolled, choose
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.batch import Batch, autocast_off, check_generator, read, read_state
 from statewise.layers.collected import Collected, check_kinds
-from statewise.layers.draws import Draws
+from statewise.layers.draws import Draws, check_draws
 from statewise.layers.parts import LayerParts
 from statewise.transforms import (
     Pairing,
@@ -71,7 +71,9 @@ class RecurrentLayer(LayerParts):
         batch = self._read(input)
         with autocast_off(batch.rows.device):
             if draws is not None:
-                draws.check(where=self._name, like=batch.rows, steps=batch.layout.steps, batch=batch.layout.batch)
+                check_draws(
+                    draws, where=self._name, like=batch.rows, steps=batch.layout.steps, batch=batch.layout.batch
+                )
             else:
                 draws = self._draw(batch, generator)
                 if self.training:
@@ -96,17 +98,21 @@ class RecurrentLayer(LayerParts):
         """Draw everything random that a pass over this input needs, for ``forward(..., draws=)``."""
         return self._draw(self._read(input), generator)
 
-    def plan(self, input: Tensor | PackedSequence, *, pairing: Pairing | None = None) -> Plan:
-        """Which engine would run this input, and for each faster one why not."""
+    def plan(
+        self, input: Tensor | PackedSequence, *, pairing: Pairing | None = None, collect_grad: bool = False
+    ) -> Plan:
+        """Which engine would run this input, and for each faster one why not; the arguments are forward's."""
         batch = self._read(input)
-        draws = self._draw(batch, torch.Generator(batch.rows.device).manual_seed(0))
-        initial = self._initial(None, batch, torch.Generator(batch.rows.device).manual_seed(0))
+        # A generator of its own, so that asking changes nothing; the meta device has none, and draws no numbers.
+        source = None if batch.rows.is_meta else torch.Generator(batch.rows.device).manual_seed(0)
+        draws = self._draw(batch, source)
+        initial = self._initial(None, batch, source)
         mixed = self._mixed(pairing, batch)
         plans = []
         for layer in range(self.num_layers):
             rows = batch.rows.new_empty(batch.layout.rows, self._input_width(layer))
             call = self._recurrence(layer, 0, rows, initial, batch, draws, mixed, record=False)
-            plans.append(self._choose(call, False))
+            plans.append(self._choose(call, collect_grad))
         # The stack is as fast as its slowest layer.
         return max(plans, key=lambda plan: ("native", "python", "loop").index(plan.form))
 
@@ -176,6 +182,8 @@ class RecurrentLayer(LayerParts):
     def _mixed(self, pairing: Pairing | None, batch: Batch) -> Mixed | None:
         if pairing is None:
             return None
+        if not isinstance(pairing, Pairing):
+            raise DtypeError(where=f"{self._name} pairing", got=type(pairing).__name__, wanted="a Pairing")
         if not any(isinstance(transform, ThroughTimeMix) for transform in self._transforms):
             raise ArgumentError(
                 where=f"{self._name} pairing",

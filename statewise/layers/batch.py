@@ -70,7 +70,7 @@ def read(
     data = source.data if isinstance(source, PackedSequence) else source
     if not isinstance(data, Tensor):
         raise DtypeError(where=f"{where} input", got=type(source).__name__, wanted="a tensor or a PackedSequence")
-    autocast = _autocast_is_on(data.device)
+    autocast = autocast_is_on(data.device)
     data = check_kind(data, where=f"{where} input", like=like, convert=autocast)
     if packed is not None:
         batch = Batch(data, Layout(tuple(packed.batch_sizes.tolist())), True, packed, autocast)
@@ -133,14 +133,15 @@ def _check_finite(data: Tensor, *, where: str) -> None:
         )
 
 
-def _autocast_is_on(device: torch.device) -> bool:
+def autocast_is_on(device: torch.device) -> bool:
+    """Whether the caller is under autocast; False on devices that have none."""
     return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
 def autocast_off(device: torch.device) -> AbstractContextManager[object]:
     """A region without autocast: a recurrence computes in the dtype of its weights."""
     # Not every device has autocast, and torch refuses even to switch it off there.
-    return torch.autocast(device.type, enabled=False) if _autocast_is_on(device) else nullcontext()
+    return torch.autocast(device.type, enabled=False) if autocast_is_on(device) else nullcontext()
 
 
 def read_state(
@@ -164,7 +165,11 @@ def read_state(
 
 def check_generator(generator: torch.Generator | None, *, where: str, device: torch.device) -> None:
     """Refuse a generator of another device: its numbers would not be reproducible there."""
-    if generator is not None and generator.device.type != device.type:
+    if generator is None:
+        return
+    if not isinstance(generator, torch.Generator):
+        raise DtypeError(where=f"{where} generator", got=type(generator).__name__, wanted="a torch.Generator")
+    if generator.device.type != device.type:
         raise DeviceError(
             where=f"{where} generator",
             got=f"a generator on {generator.device}",

@@ -39,6 +39,6 @@ def check_kinds(kinds: Iterable[str], *, where: str) -> frozenset[str]:
     ['gates', 'states']
     """
     chosen = frozenset((kinds,) if isinstance(kinds, str) or not isinstance(kinds, Iterable) else kinds)
-    if unknown := chosen - set(KINDS):
-        raise ArgumentError(where=f"{where} collect", got=sorted(map(str, unknown)), wanted=f"some of {', '.join(KINDS)}")
+    if unknown := sorted(map(str, chosen - set(KINDS))):
+        raise ArgumentError(where=f"{where} collect", got=unknown, wanted=f"some of {', '.join(KINDS)}")
     return chosen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from statewise.errors import DeviceError, ShapeError
+from statewise.errors import DeviceError, DtypeError, ShapeError
 
 
 @dataclass(frozen=True)
@@ -19,24 +19,27 @@ class Draws:
 
     tensors: dict[tuple[int, int, int], tuple[Tensor, ...]] = field(default_factory=dict)
 
-    def check(self, *, where: str, like: Tensor, steps: int, batch: int) -> None:
-        """Refuse what was drawn for another input: an engine would read past its end."""
-        for tensor in (tensor for tensors in self.tensors.values() for tensor in tensors):
-            if tensor.shape[0] not in (1, steps) or tensor.shape[1] != batch:
-                raise ShapeError(
-                    where=f"{where} draws",
-                    got=f"a tensor for {tensor.shape[0]} steps of {tensor.shape[1]} sequences",
-                    wanted=f"{steps} steps of {batch} sequences",
-                    remedy="Draw anew with layer.draw(input).",
-                )
-            if tensor.device != like.device:
-                raise DeviceError(
-                    where=f"{where} draws", got=str(tensor.device), wanted=str(like.device), remedy="Use draws.to()."
-                )
-
     def to(self, *args: object, **kwargs: object) -> Draws:
         """A copy on another device or in another dtype, as ``Tensor.to``."""
         return self._map(lambda tensor: tensor.to(*args, **kwargs))  # type: ignore[call-overload]
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Draws:
         return Draws({key: tuple(map(change, tensors)) for key, tensors in self.tensors.items()})
+
+
+def check_draws(draws: Draws, *, where: str, like: Tensor, steps: int, batch: int) -> None:
+    """Refuse what was drawn for another input: an engine would read past its end."""
+    if not isinstance(draws, Draws):
+        raise DtypeError(where=f"{where} draws", got=type(draws).__name__, wanted="what layer.draw(input) gives")
+    for tensor in (tensor for tensors in draws.tensors.values() for tensor in tensors):
+        if tensor.shape[0] not in (1, steps) or tensor.shape[1] != batch:
+            raise ShapeError(
+                where=f"{where} draws",
+                got=f"a tensor for {tensor.shape[0]} steps of {tensor.shape[1]} sequences",
+                wanted=f"{steps} steps of {batch} sequences",
+                remedy="Draw anew with layer.draw(input).",
+            )
+        if tensor.device != like.device:
+            raise DeviceError(
+                where=f"{where} draws", got=str(tensor.device), wanted=str(like.device), remedy="Use draws.to()."
+            )

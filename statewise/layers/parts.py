@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from statewise.cells import Cell
 from statewise.engine import ENGINES
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, DtypeError
 from statewise.transforms import Noise, OutputDropout, Place, RecurrentDropout, ThroughTimeMix, Transform
 from statewise.transforms.base import probability
 
@@ -59,6 +59,8 @@ class LayerParts(nn.Module):
         for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ArgumentError(where=f"{self._name}.{name}", got=value, wanted="a whole number of at least 1")
+        if dtype is not None and not dtype.is_floating_point:
+            raise DtypeError(where=f"{self._name}.dtype", got=dtype, wanted="a floating point dtype")
         if engine not in ENGINES:
             raise ArgumentError(where=f"{self._name}.engine", got=engine, wanted=f"one of {', '.join(ENGINES)}")
         self.cell, self.input_size, self.hidden_size, self.num_layers = cell, input_size, hidden_size, num_layers
@@ -72,7 +74,7 @@ class LayerParts(nn.Module):
 
     @property
     def _name(self) -> str:
-        return f"statewise.{type(self).__name__}"
+        return f"statewise.{type(self).__name__.removeprefix('Parametrized')}"  # torch renames what it parametrizes
 
     @property
     def num_directions(self) -> int:
@@ -204,11 +206,11 @@ class LayerParts(nn.Module):
 
         Learnt tensors stay as they are, so settings that would change their shape are refused.
         """
-        meant = [transform for transform in self._transforms if isinstance(transform, kind)]
+        meant = [transform for transform in self._transforms if isinstance(kind, type) and isinstance(transform, kind)]
         if not meant:
             raise ArgumentError(
                 where=f"{self._name}.retune",
-                got=kind.__name__,
+                got=getattr(kind, "__name__", kind),
                 wanted=f"one of {[type(transform).__name__ for transform in self._transforms]}",
             )
         known = set.intersection(*({field.name for field in fields(transform)} for transform in meant))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from statewise import cells
 from statewise.cells import Cell
 from statewise.errors import ArgumentError, DtypeError, ShapeError
-from statewise.layers.batch import check_kind
+from statewise.layers.batch import autocast_is_on, check_kind
 from statewise.weights import scaled_cayley
 
 
@@ -63,7 +63,7 @@ class SingleStep(nn.Module):
         super().__init__()
         for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ArgumentError(where=f"{type(self).__name__}.{name}", got=value, wanted="a whole number >= 1")
+                raise ArgumentError(where=f"{self._name}.{name}", got=value, wanted="a whole number >= 1")
         self.cell, self.input_size, self.hidden_size, self.bias = cell, input_size, hidden_size, bias
         rows, bound = len(cell.blocks) * hidden_size, 1 / math.sqrt(hidden_size)
         shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
@@ -75,6 +75,10 @@ class SingleStep(nn.Module):
         for name, count in cell.extra_parameters:
             shape = (count, hidden_size) if count else (hidden_size,)
             setattr(self, name, nn.Parameter(torch.zeros(shape, device=device, dtype=dtype)))
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__.removeprefix("Parametrized")  # torch renames what it parametrizes
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
@@ -89,13 +93,16 @@ class SingleStep(nn.Module):
         Returns:
             The new state, or the pair (h, c).
         """
+        if not isinstance(input, Tensor):
+            raise DtypeError(where=f"{self._name} input", got=type(input).__name__, wanted="a tensor")
         if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
             raise ShapeError(
-                where=f"{type(self).__name__} input",
+                where=f"{self._name} input",
                 got=tuple(input.shape),
                 wanted=f"(batch, {self.input_size}) or ({self.input_size},)",
             )
-        input = check_kind(input, where=f"{type(self).__name__} input", like=self.weight_ih)
+        autocast = autocast_is_on(input.device)
+        input = check_kind(input, where=f"{self._name} input", like=self.weight_ih, convert=autocast)
         rows = input if input.ndim == 2 else input.unsqueeze(0)
         state, memory = self._read(hx, rows, batched=input.ndim == 2)
         term = nn.functional.linear(rows, self.weight_ih, self.bias_ih if self.bias else None)
@@ -111,7 +118,7 @@ class SingleStep(nn.Module):
         if hx is None:
             zeros = rows.new_zeros(shape)
             return zeros, zeros if self.cell.has_memory else None
-        where, parts = f"{type(self).__name__} hx", tuple(hx) if isinstance(hx, tuple | list) else (hx,)
+        where, parts = f"{self._name} hx", tuple(hx) if isinstance(hx, tuple | list) else (hx,)
         wanted = shape if batched else shape[1:]
         if not all(isinstance(part, Tensor) for part in parts):
             raise DtypeError(where=where, got=[type(part).__name__ for part in parts], wanted="tensors")
@@ -121,7 +128,7 @@ class SingleStep(nn.Module):
                 got=[tuple(part.shape) for part in parts],
                 wanted=f"{1 + self.cell.has_memory} of shape {wanted}",
             )
-        parts = tuple(check_kind(part, where=where, like=rows) for part in parts)
+        parts = tuple(check_kind(part, where=where, like=rows, convert=autocast_is_on(rows.device)) for part in parts)
         state, *memory = (part if batched else part.unsqueeze(0) for part in parts)
         return state, memory[0] if memory else None
 
@@ -134,9 +141,16 @@ class RNNCell(SingleStep):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", **options: Any
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(cells.RNNCell(nonlinearity), input_size, hidden_size, bias, **options)
+        super().__init__(cells.RNNCell(nonlinearity), input_size, hidden_size, bias, device, dtype, **options)
 
 
 class MGUCell(SingleStep):
@@ -146,8 +160,16 @@ class MGUCell(SingleStep):
     torch.Size([8])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, **options: Any) -> None:
-        super().__init__(cells.MGUCell(), input_size, hidden_size, bias, **options)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(cells.MGUCell(), input_size, hidden_size, bias, device, dtype, **options)
 
 
 class GRUCell(SingleStep):
@@ -158,10 +180,18 @@ class GRUCell(SingleStep):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, *, reset_before: bool = False, **options: Any
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        reset_before: bool = False,
+        **options: Any,
     ) -> None:
         cell = cells.ResetBeforeGRUCell() if reset_before else cells.GRUCell()
-        super().__init__(cell, input_size, hidden_size, bias, **options)
+        super().__init__(cell, input_size, hidden_size, bias, device, dtype, **options)
 
 
 class LSTMCell(SingleStep):
@@ -172,8 +202,16 @@ class LSTMCell(SingleStep):
     torch.Size([2, 8])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, **options: Any) -> None:
-        super().__init__(cells.LSTMCell(), input_size, hidden_size, bias, **options)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(cells.LSTMCell(), input_size, hidden_size, bias, device, dtype, **options)
 
 
 class PeepholeLSTMCell(SingleStep):
@@ -184,8 +222,16 @@ class PeepholeLSTMCell(SingleStep):
     torch.Size([2, 8])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, **options: Any) -> None:
-        super().__init__(cells.PeepholeLSTMCell(), input_size, hidden_size, bias, **options)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(cells.PeepholeLSTMCell(), input_size, hidden_size, bias, device, dtype, **options)
 
 
 class RACCell(SingleStep):
@@ -195,8 +241,16 @@ class RACCell(SingleStep):
     torch.Size([2, 8])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = False, **options: Any) -> None:
-        super().__init__(cells.RACCell(), input_size, hidden_size, bias, **options)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(cells.RACCell(), input_size, hidden_size, bias, device, dtype, **options)
 
 
 class OrthogonalRNNCell(SingleStep):

@@ -6,40 +6,54 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, DtypeError, StatewiseError
 from statewise.layers.base import RecurrentLayer
 from statewise.layers.recurrent import GRU, LSTM, RNN
 from statewise.transforms import Transform
 
+_TORCHS = nn.RNN | nn.GRU | nn.LSTM
 
-def upgrade(model: nn.Module, *, transforms: Transform | Iterable[Transform] = (), engine: str = "auto") -> nn.Module:
+
+def upgrade(
+    model: nn.Module,
+    *,
+    transforms: Transform | Iterable[Transform] = (),
+    engine: str = "auto",
+    generator: torch.Generator | None = None,
+) -> nn.Module:
     """A copy of a torch model with its recurrent layers exchanged for statewise's, weights kept.
 
-    Every ``torch.nn.RNN``, ``GRU`` and ``LSTM`` becomes ours with the same parameters, so without transforms the copy
-    computes the same; the model itself is not touched. Layers and parameters that were shared stay shared.
+    Every ``torch.nn.RNN``, ``GRU`` and ``LSTM`` becomes ours with the same parameters and hooks, so without transforms
+    the copy computes the same; the model itself is not touched. Layers and parameters that were shared stay shared.
 
     Args:
         model: any module; it may be a recurrent layer itself.
         transforms: what the exchanged layers get.
         engine: as for every layer here.
+        generator: source of what the transforms learn, such as centroids; None means torch's global one.
 
-    >>> import torch
     >>> from statewise.transforms import Noise
     >>> tagger = nn.ModuleDict({"rnn": nn.LSTM(4, 8), "head": nn.Linear(8, 3)})
     >>> upgrade(tagger, transforms=Noise("gaussian", 0.5))["rnn"]
     LSTM(4, 8, transforms=[Noise(layers=None, law='gaussian', gamma=0.5, alpha=2.0, mode='multiplicative', \
 placement='recurrent')])
     """
-    transforms = (transforms,) if isinstance(transforms, Transform) else tuple(transforms)
+    if not isinstance(model, nn.Module):
+        raise DtypeError(where="upgrade.model", got=type(model).__name__, wanted="a torch.nn.Module")
+    if isinstance(transforms, Iterable):
+        transforms = tuple(transforms)  # an iterator would be empty at the second layer
     model = copy.deepcopy(model)
     exchanged: dict[int, nn.Module] = {}
     for path, module in list(model.named_modules(remove_duplicate=False)):
-        if isinstance(module, nn.RNN | nn.GRU | nn.LSTM):
+        if isinstance(module, _TORCHS):
             if id(module) not in exchanged:
-                exchanged[id(module)] = _exchange(module, path or "the model itself", transforms, engine)
+                where = f"upgrade: {path or 'the model itself'}"
+                _refuse(module, where)
+                exchanged[id(module)] = _exchange(module, where, transforms, engine, generator)
             if not path:
                 return exchanged[id(module)]
             parent, _, name = path.rpartition(".")
@@ -53,16 +67,38 @@ placement='recurrent')])
     return model
 
 
-def _exchange(
-    old: nn.RNN | nn.GRU | nn.LSTM, path: str, transforms: tuple[Transform, ...], engine: str
-) -> RecurrentLayer:
+def _refuse(old: _TORCHS, where: str) -> None:
+    """Refuse a layer that is more than torch.nn's own: what was added to it would be lost."""
     if parametrize.is_parametrized(old):
         raise ArgumentError(
-            where=f"upgrade: {path}",
+            where=where,
             got="a parametrized layer",
             wanted="plain weights",
             remedy="Upgrade first and register the parametrization on the new layer, which has the same weight names.",
         )
+    if type(old) not in (nn.RNN, nn.GRU, nn.LSTM):
+        raise ArgumentError(
+            where=where,
+            got=f"{type(old).__name__}, a subclass of torch.nn's layer",
+            wanted="the layer itself",
+            remedy="Exchange it by hand: what the subclass adds would be lost.",
+        )
+    if isinstance(old, nn.LSTM) and old.proj_size:
+        raise ArgumentError(
+            where=where,
+            got=f"proj_size={old.proj_size}",
+            wanted="proj_size=0",
+            remedy="Put a torch.nn.Linear after the layer, or leave this layer out of what is upgraded.",
+        )
+
+
+def _exchange(
+    old: _TORCHS,
+    where: str,
+    transforms: Transform | Iterable[Transform],
+    engine: str,
+    generator: torch.Generator | None,
+) -> RecurrentLayer:
     options: dict[str, Any] = {
         "input_size": old.input_size,
         "hidden_size": old.hidden_size,
@@ -71,18 +107,41 @@ def _exchange(
         "batch_first": old.batch_first,
         "dropout": old.dropout,
         "bidirectional": old.bidirectional,
-        "device": old.weight_ih_l0.device,
-        "dtype": old.weight_ih_l0.dtype,
+        "device": "meta",  # nothing is drawn for weights that are replaced at once
+        "dtype": next(old.parameters()).dtype,
         "transforms": transforms,
         "engine": engine,
     }
     new: RecurrentLayer
-    if isinstance(old, nn.LSTM):
-        new = LSTM(proj_size=old.proj_size, **options)
-    elif isinstance(old, nn.GRU):
-        new = GRU(**options)
-    else:
-        new = RNN(nonlinearity=old.nonlinearity, **options)
-    for name, parameter in old.named_parameters():
-        setattr(new, name, parameter)  # the very parameter, so that tied weights stay tied
+    try:
+        if isinstance(old, nn.LSTM):
+            new = LSTM(**options)
+        elif isinstance(old, nn.GRU):
+            new = GRU(**options)
+        else:
+            new = RNN(nonlinearity=old.nonlinearity, **options)
+    except StatewiseError as error:
+        error.add_note(where)
+        raise
+    _hand_over(old, new, where)
+    new.reset_transforms(generator)
     return new.train(old.training)
+
+
+def _hand_over(old: _TORCHS, new: RecurrentLayer, where: str) -> None:
+    """Give the new layer the very parameters of the old one, so that tied weights stay tied, and its hooks."""
+    weights = {name for name, _ in new.named_parameters() if name.startswith(("weight_ih", "weight_hh", "bias_"))}
+    if old.state_dict().keys() != weights:
+        raise ArgumentError(
+            where=where,
+            got=f"a layer with {sorted(old.state_dict().keys() ^ weights)} added or missing",
+            wanted="the weights of torch.nn's layer and nothing else",
+            remedy="Remove weight_norm, pruning and the like first, then put them on the new layer.",
+        )
+    device = next(old.parameters()).device
+    for name, parameter in list(new.named_parameters()):
+        kept = old.get_parameter(name) if name in weights else nn.Parameter(torch.empty_like(parameter, device=device))
+        setattr(new, name, kept)
+    for name, value in vars(old).items():
+        if "_hook" in name:
+            setattr(new, name, value)

@@ -1,7 +1,7 @@
 // The cells, one row of the batch at a time: what the Python cells compute, and their derivatives.
 //
 // A row comes with its input term already summed with the products that are merely added to it; `forward` replaces the
-// term by what `backward` needs. All arithmetic is written once, for a whole vector of units and for the rest of a row.
+// term by what `backward` needs, and `backward` replaces that by the term's gradient. All arithmetic is written once, for a whole vector of units and for the rest of a row.
 #pragma once
 
 #include <cstdint>
@@ -55,13 +55,13 @@ struct Row {
 template <class T>
 struct RowGrad {
     int64_t hidden;
-    const T* saved;        // what forward left in `term`
+    const T* saved;        // what forward left in `term`; `grad_term` is the same memory
     const T* apart;
     const T* extra;
     const T* state;
     const T* memory;
     const T* new_memory;
-    const T* grad_state;   // of what the cell gave
+    T* grad_state;         // of what the cell gave; free for use afterwards
     T* grad_memory;        // in: of the memory the cell gave; out: of the old memory
     T* grad_term;
     T* grad_apart;
@@ -284,15 +284,14 @@ struct Mgu : PlainCell {
             const auto r = unit.load(row.saved), n = unit.load(row.saved + h), du = unit.load(row.grad_state);
             unit.store(row.grad_term + h, du * r * (1 - n * n));
             unit.add(row.direct, du * (1 - r));
+            unit.store(row.grad_state, du * (n - unit.load(row.state)));  // n is gone by the time of `close`
         });
     }
 
     static void close(const RowGrad<T>& row) {
-        const int64_t h = row.hidden;
-        over_units<T>(h, [&](auto unit) {
-            const auto r = unit.load(row.saved), n = unit.load(row.saved + h), old = unit.load(row.state);
-            const auto du = unit.load(row.grad_state), through = unit.load(row.through);
-            unit.store(row.grad_term, (du * (n - old) + through * old) * r * (1 - r));
+        over_units<T>(row.hidden, [&](auto unit) {
+            const auto r = unit.load(row.saved), old = unit.load(row.state), through = unit.load(row.through);
+            unit.store(row.grad_term, (unit.load(row.grad_state) + through * old) * r * (1 - r));
             unit.add(row.direct, through * r);
         });
     }
@@ -314,9 +313,9 @@ struct Rac : PlainCell {
 
     static void backward(const RowGrad<T>& row) {
         over_units<T>(row.hidden, [&](auto unit) {
-            const auto du = unit.load(row.grad_state);
-            unit.store(row.grad_term, du * unit.load(row.apart));
-            unit.store(row.grad_apart, du * unit.load(row.saved));
+            const auto du = unit.load(row.grad_state), term = unit.load(row.saved), product = unit.load(row.apart);
+            unit.store(row.grad_term, du * product);
+            unit.store(row.grad_apart, du * term);
         });
     }
 };

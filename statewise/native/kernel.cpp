@@ -7,7 +7,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
@@ -138,14 +137,14 @@ Tensors forward(int64_t cell, int64_t activation, const Tensor& term, const Tens
     return {states, state, memory, memories, cell_memories, apart, gated};
 }
 
+// `term` and the product kept apart (made[5]) are changed in place into their gradients.
 Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight, const Tensor& extra,
                  const Tensor& initial_state, const Tensor& initial_memory, at::IntArrayRef batch_sizes, bool reverse,
                  const Tensor& mask, bool mask_constant, bool memory_changes, at::IntArrayRef integers,
                  at::ArrayRef<double> numbers, const Tensors& tensors, const Tensors& made, const Tensor& grad_states,
                  const Tensor& grad_final, const Tensor& grad_final_memory) {
     const int64_t hidden = weight.size(1);
-    Tensor grad_term = at::empty_like(term), grad = grad_final.clone(), grad_memory = grad_final_memory.clone();
-    Tensor grad_apart = at::empty_like(made[5]), grad_extra = at::zeros_like(extra);
+    Tensor grad = grad_final.clone(), grad_memory = grad_final_memory.clone(), grad_extra = at::zeros_like(extra);
     AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_backward", [&] {
         with_cell<scalar_t>(cell, activation, [&](auto chosen) {
             using Cell = decltype(chosen);
@@ -162,8 +161,6 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             p.grad_states = data<scalar_t>(grad_states);
             p.grad = data<scalar_t>(grad);
             p.grad_memory = data<scalar_t>(grad_memory);
-            p.grad_term = data<scalar_t>(grad_term);
-            p.grad_apart = data<scalar_t>(grad_apart);
             const int threads = at::get_num_threads();
             std::vector<std::vector<scalar_t>> sums(size_t(std::max(threads, 1)));
             p.extra_sums = sums.data();
@@ -174,7 +171,7 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             }
         });
     });
-    return {grad_term, grad_apart, grad, grad_memory, grad_extra};
+    return {grad, grad_memory, grad_extra};
 }
 
 // x B for many rows, B = weight^T (or weight itself): with packed panels faster than the general matrix library.
@@ -247,9 +244,9 @@ TORCH_LIBRARY(statewise_native, library) {
         "Tensor initial_state, Tensor initial_memory, int[] batch_sizes, bool reverse, bool start_at_one, Tensor mask, "
         "bool mask_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors) -> Tensor[]");
     library.def(
-        "backward(int cell, int activation, Tensor term, Tensor weight, Tensor extra, Tensor initial_state, "
+        "backward(int cell, int activation, Tensor(a!) term, Tensor weight, Tensor extra, Tensor initial_state, "
         "Tensor initial_memory, int[] batch_sizes, bool reverse, Tensor mask, bool mask_constant, bool memory_changes, "
-        "int[] integers, float[] numbers, Tensor[] tensors, Tensor[] made, Tensor grad_states, Tensor grad_final, "
+        "int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
     library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias) -> Tensor");
     library.def("fill_lanes(Tensor(a!) out, int[] seeds, bool normal, float mean, float std) -> ()");

@@ -158,6 +158,19 @@ inline V at_most(V x, Element<V> bound) {
     return x > bound ? bound - V{} : x;
 }
 
+// 1 / x for x >= 1, to about an ulp, and 0 for infinity: a division of vectors keeps the unit busy for as long as ten products.
+template <class V>
+inline V reciprocal(V x) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(V) == 64 && sizeof(Element<V>) == 4) {
+        const V guess = (V)_mm512_rcp14_ps((__m512)x);
+        // Beyond 2^126 the guess underflows, and refining 0 for infinity would make NaN of it.
+        return x < 8.5e37f ? guess + guess * (1 - x * guess) : guess;
+    }
+#endif
+    return 1 / x;
+}
+
 }  // namespace detail
 
 // e^x, over the whole range including subnormal results.
@@ -177,7 +190,7 @@ template <class V>
 inline V sigmoid(V x) {
     using E = detail::Exp<detail::Element<V>>;
     const auto parts = detail::reduce(detail::at_most(detail::at_least(-x, E::kLowestNormal), E::kHighest));
-    return 1 / (1 + (parts.tail + 1) * detail::power_of_two(parts.shifted));
+    return detail::reciprocal(1 + (parts.tail + 1) * detail::power_of_two(parts.shifted));
 }
 
 // tanh x = E / (E + 2) with E = e^(2|x|) - 1, given the sign of x.
@@ -190,7 +203,7 @@ inline V tanh_(V x) {
     const auto parts = detail::reduce(detail::at_most(magnitude + magnitude, detail::Exp<T>::kTanhIsOne));
     const V power = detail::power_of_two(parts.shifted);
     const V grown = power * parts.tail + (power - 1);
-    return detail::bit_cast<V>(detail::bit_cast<Bits>(grown / (grown + 2)) | sign);
+    return detail::bit_cast<V>(detail::bit_cast<Bits>(grown * detail::reciprocal(grown + 2)) | sign);
 }
 
 }  // namespace statewise

@@ -62,8 +62,6 @@ struct Problem {
     const T* grad_states = nullptr;  // may be null
     T* grad = nullptr;               // batch: at first of the final state, at the end of the initial one
     T* grad_memory = nullptr;        // batch
-    T* grad_term = nullptr;
-    T* grad_apart = nullptr;
     std::vector<T>* extra_sums = nullptr;  // one for each thread
 };
 
@@ -226,8 +224,8 @@ private:
             r.grad_memory = p.grad_memory + row * h;
         }
         r.grad_state = work_.data() + row * h;
-        r.grad_term = p.grad_term + at * Cell::blocks * h;
-        r.grad_apart = Cell::apart ? p.grad_apart + at * h : nullptr;
+        r.grad_term = p.term + at * Cell::blocks * h;
+        r.grad_apart = Cell::apart ? p.apart + at * h : nullptr;
         r.direct = p.grad + row * h;
         r.through = Cell::gated_from >= 0 ? through_.data() + row * h : nullptr;
         r.extra_sum = Cell::extra_rows ? p.extra_sums[rank].data() : nullptr;
@@ -241,7 +239,7 @@ private:
         for (int64_t row = mine.begin; row < mine.end; ++row) Cell::backward(grad_of(turn, before, row, rank));
         finish_memory(mine);
         meet(barrier);
-        T* grad_term = p.grad_term + turn.start * width;
+        T* grad_term = p.term + turn.start * width;
         if constexpr (Cell::gated_from >= 0) {
             multiply(grad_term + Cell::gated_from * h, width, special_, through_.data(), h, false, turn, rank, size);
             meet(barrier);
@@ -258,7 +256,7 @@ private:
             multiply(grad_term, width, added_, to, h, accumulate, turn, rank, size);
             accumulate = true;
         }
-        if (Cell::apart) multiply(p.grad_apart + turn.start * h, h, special_, to, h, accumulate, turn, rank, size);
+        if (Cell::apart) multiply(p.apart + turn.start * h, h, special_, to, h, accumulate, turn, rank, size);
         meet(barrier);
         if (masked) {
             const bool add = Cell::direct || feeds_old_;

@@ -133,7 +133,7 @@ class Member:
         """The pass of a plain layer by its truth: each sequence alone, layer after layer, step after step."""
         x, states = case.leaves(has_memory=layer.cell.has_memory)
         weights = [weights_of(layer, suffix) for suffix in suffixes(layer)]
-        starts = [self._start(layer, slot, p) for slot, p in enumerate(weights)]
+        starts = [] if case.given_state else [self._start(layer, slot, p) for slot, p in enumerate(weights)]
         rows, ends = [], []
         for row, length in enumerate(case.true_lengths):
             sequence, ended = list(x[:length, row].unbind()), []
@@ -197,6 +197,9 @@ def scramble(module: nn.Module, case: Case) -> None:
                 parameter.uniform_(-0.5, 0.5, generator=source)
             elif isinstance(module, statewise.OrthogonalRNN) and name.startswith("weight_ih"):
                 parameter.uniform_(-0.7, 0.7, generator=source)
+            elif getattr(module, "initial_state", "") == "pinv" and name.startswith("weight_hh"):
+                # Far from singular: else the gradient of the pseudo-inverse is all rounding errors.
+                nn.init.orthogonal_(parameter, generator=source).add_(parameter.square(), alpha=0.2)
 
 
 def _rnn(nonlinearity: str, truth: Truth, **known: Any) -> Member:

@@ -329,6 +329,34 @@ def test_one_unit_of_strength_for_all_laws() -> None:
             assert Noise.from_std(law, std).std == pytest.approx(std, abs=1e-15)
 
 
+@pytest.mark.parametrize("mode", ["multiplicative", "additive"])
+@pytest.mark.parametrize("law", LAWS)
+def test_what_a_layer_draws_has_the_laws_mean_and_variance(law: str, mode: str, generator: torch.Generator) -> None:
+    """Mean one for multipliers and zero for shifts, the variance of Table 2, in every step and unit alike."""
+    layer = LSTM(1, 5, transforms=Noise(law, 0.4, mode=mode))
+    ((drawn,),) = layer.draw(torch.zeros(8, 5000, 1), generator=generator).tensors.values()
+    noise, variance = drawn.double() - float(mode == "multiplicative"), LAWS[law].variance(0.4, 2.0)
+    assert noise.shape == (8, 5000, 5)
+    of_place = noise.mean(1) / math.sqrt(variance / 5000)
+    assert of_place.abs().max() < SIGMAS
+    error = variance * math.sqrt((LAWS[law].excess_kurtosis(0.4, 2.0) + 2) / noise.numel())
+    assert abs(noise.square().mean().item() - variance) < SIGMAS * error
+
+
+def test_noise_is_independent_over_steps_units_rows_layers_and_directions(generator: torch.Generator) -> None:
+    """Products of two different numbers have mean zero: neighbours in time, unit and batch, and other streams."""
+    layer = LSTM(1, 6, num_layers=2, bidirectional=True, transforms=Noise("gaussian", 1.0))
+    drawn = [
+        tensor.double() - 1 for (tensor,) in layer.draw(torch.zeros(24, 2000, 1), generator=generator).tensors.values()
+    ]
+    assert len(drawn) == 4
+    pairs = [(noise[lag:], noise[:-lag]) for noise in drawn for lag in range(1, 10)]
+    pairs += [(noise[..., 1:], noise[..., :-1]) for noise in drawn] + [(noise[:, 1:], noise[:, :-1]) for noise in drawn]
+    pairs += itertools.combinations(drawn, 2)
+    for one, other in pairs:
+        assert abs((one * other).mean().item()) < SIGMAS / math.sqrt(one.numel())
+
+
 TRANSFORMS = [
     Noise("gaussian", 0.5, placement="recurrent"),
     Noise("gamma", 0.5, placement="outputs"),

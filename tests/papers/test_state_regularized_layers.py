@@ -220,7 +220,7 @@ def test_states_stay_in_the_hull_of_the_centroids_for_ten_thousand_steps(
 ) -> None:
     """No drift and no overflow, however large the weights."""
     transforms = Centroids(3, similarity=similarity, transition=transition)
-    layer = GRU(2, 4, transforms=transforms, generator=generator)
+    layer = GRU(2, 20, transforms=transforms, generator=generator)
     with torch.no_grad():
         for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
             layer.get_parameter(name).mul_(50)

@@ -1,0 +1,109 @@
+"""The worked examples of CONTRIBUTING.md run as they are printed, and what they add keeps the contracts."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
+
+import pytest
+import torch
+from hypothesis import given
+from markdown_it import MarkdownIt
+
+import statewise
+from contracts.cells import CellContract
+from contracts.members import MEMBERS, Member
+from contracts.passes import Case, assert_same, cases, few_examples, run
+from statewise import Transform
+from statewise.cells import Cell
+from statewise.errors import ArgumentError
+from statewise.native import load_native
+
+PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
+
+
+@cache
+def contributed() -> tuple[ModuleType, Member]:
+    """The blocks of the page, run from top to bottom as one module, and the member that they register."""
+    module = ModuleType("contributed")
+    # Dataclasses and pickle look a class up in the module it names.
+    sys.modules[module.__name__] = module
+    with patch.dict(MEMBERS):  # the other tests do not see the new member
+        for token in MarkdownIt().parse(PAGE.read_text(encoding="utf-8")):
+            if token.type == "fence" and token.info.strip() == "python" and token.map:
+                # The blank lines make a traceback name the line of the page.
+                source = "\n" * (token.map[0] + 1) + token.content
+                exec(compile(source, str(PAGE), "exec", dont_inherit=True), module.__dict__)
+        return module, MEMBERS["UGRNN"]
+
+
+def test_the_blocks_of_the_page_run_in_order() -> None:
+    """They hold assertions of their own: the new cell and the new transform equal the reference."""
+    module, _ = contributed()
+    assert issubclass(module.TestUGRNN, CellContract)
+    assert module.TestUGRNN.cell == module.UGRNNCell()
+
+
+class TestTheWorkedCell(CellContract):
+    name = "UGRNN"
+
+    @property
+    def cell(self) -> Cell:  # type: ignore[override]  # found when a test asks, so that a failure is a test's
+        made: Cell = contributed()[0].UGRNNCell()
+        return made
+
+    @property
+    def member(self) -> Member:
+        return contributed()[1]
+
+    @few_examples
+    @given(case=cases())
+    def test_the_python_form_is_the_reference_for_all_sizes(self, case: Case) -> None:
+        layer = self.member.build(case)
+        assert_same(run(layer, case, form="python"), run(layer, case, form="loop"))
+
+    def test_without_code_in_the_kernel_the_plan_says_so(self) -> None:
+        assert_planned_in_python(statewise.RecurrentLayer(self.cell, 3, 4), "it has no code for the cell UGRNN")
+
+
+class TestTheWorkedTransform:
+    def leak(self, **options: float) -> Transform:
+        made: Transform = contributed()[0].Leak(**options)
+        return made
+
+    @few_examples
+    @given(case=cases())
+    def test_the_python_form_is_the_reference_on_the_same_draws(self, case: Case) -> None:
+        transforms = [self.leak(), statewise.Zoneout(0.3, memory=0.2), self.leak()]
+        layer = MEMBERS["LSTM"].build(case, transforms=transforms)
+        with torch.no_grad():
+            for name, parameter in layer.named_parameters():
+                if name.startswith("leak"):
+                    parameter.copy_(case.tensor(name, *parameter.shape))
+        draws = layer.draw(case.arrange(case.leaves(has_memory=True)[0]), generator=case.generator("draws"))
+        assert_same(run(layer, case, form="python", draws=draws), run(layer, case, form="loop", draws=draws))
+
+    def test_a_unit_that_goes_all_the_way_is_a_plain_one(self, generator: torch.Generator) -> None:
+        leaky = statewise.GRU(3, 4, transforms=self.leak(), dtype=torch.float64)
+        plain = statewise.GRU(3, 4, dtype=torch.float64)
+        plain.load_state_dict(leaky.state_dict(), strict=False)
+        torch.nn.init.constant_(leaky.get_parameter("leak_l0"), 50.0)
+        x = torch.randn(5, 2, 3, dtype=torch.float64, generator=generator)
+        torch.testing.assert_close(leaky(x)[0], plain(x)[0])
+
+    def test_without_code_in_the_kernel_the_plan_says_so(self) -> None:
+        assert_planned_in_python(statewise.GRU(3, 4, transforms=self.leak()), "it has no code for Leak")
+
+    def test_a_share_outside_its_range_is_refused(self) -> None:
+        with pytest.raises(ArgumentError, match=r"Leak.start: got 1.5, wanted a number between 0 and 1"):
+            self.leak(start=1.5)
+
+
+def assert_planned_in_python(layer: statewise.RecurrentLayer, reason: str) -> None:
+    """The plan names the reason, or that there is no kernel at all."""
+    planned = layer.plan(torch.zeros(2, 1, 3))
+    assert (planned.engine, planned.form) == ("cpu", "python")
+    assert reason in str(planned) or not load_native()
