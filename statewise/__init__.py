@@ -5,6 +5,7 @@ sphere, measured, bounded and read.
 """
 
 from statewise import cells, engine, errors, transforms, weights
+from statewise.citations import cite
 from statewise.engine import Plan
 from statewise.layers import (
     GRU,
@@ -76,6 +77,7 @@ __all__ = [
     "Transform",
     "Zoneout",
     "cells",
+    "cite",
     "embedding_dropout",
     "engine",
     "errors",

@@ -24,11 +24,13 @@ from statewise.transforms import (
     SequenceTransform,
     Sizes,
     StateTransform,
+    Stream,
     ThroughTimeMix,
 )
-from statewise.weights import redraw_weight_drop
+from statewise.weights import redraw_weight_drop, restore_weight_drop, weight_drop_masks
 
 State = Tensor | tuple[Tensor, Tensor]
+START = 2**32  # the key of the stream of initial states, beyond every index of a transform
 
 
 class RecurrentLayer(LayerParts):
@@ -74,11 +76,10 @@ class RecurrentLayer(LayerParts):
                 check_draws(
                     draws, where=self._name, like=batch.rows, steps=batch.layout.steps, batch=batch.layout.batch
                 )
+                restore_weight_drop(self, draws.weights)
             else:
-                draws = self._draw(batch, generator)
-                if self.training:
-                    redraw_weight_drop(self, generator)
-            initial = self._initial(hx, batch, generator)
+                draws = self._draw_all(batch, generator)
+            initial = self._initial(hx, batch, draws)
             mixed = self._mixed(pairing, batch)
             rows, ran = batch.rows, []
             for layer in range(self.num_layers):
@@ -96,7 +97,7 @@ class RecurrentLayer(LayerParts):
 
     def draw(self, input: Tensor | PackedSequence, *, generator: torch.Generator | None = None) -> Draws:
         """Draw everything random that a pass over this input needs, for ``forward(..., draws=)``."""
-        return self._draw(self._read(input), generator)
+        return self._draw_all(self._read(input), generator)
 
     def plan(
         self, input: Tensor | PackedSequence, *, pairing: Pairing | None = None, collect_grad: bool = False
@@ -106,7 +107,7 @@ class RecurrentLayer(LayerParts):
         # A generator of its own, so that asking changes nothing; the meta device has none, and draws no numbers.
         source = None if batch.rows.is_meta else torch.Generator(batch.rows.device).manual_seed(0)
         draws = self._draw(batch, source)
-        initial = self._initial(None, batch, source)
+        initial = self._initial(None, batch, draws)
         mixed = self._mixed(pairing, batch)
         plans = []
         for layer in range(self.num_layers):
@@ -128,6 +129,13 @@ class RecurrentLayer(LayerParts):
 
     def _choose(self, call: Recurrence, differentiable_record: bool) -> Plan:
         return choose(call, engine=self.engine, differentiable_record=differentiable_record)
+
+    def _draw_all(self, batch: Batch, generator: torch.Generator | None) -> Draws:
+        draws = self._draw(batch, generator)
+        if not self.training:
+            return draws
+        redraw_weight_drop(self, generator)
+        return replace(draws, weights=weight_drop_masks(self))
 
     def _draw(self, batch: Batch, generator: torch.Generator | None) -> Draws:
         check_generator(generator, where=self._name, device=batch.rows.device)
@@ -151,15 +159,17 @@ class RecurrentLayer(LayerParts):
                     tensors = transform.draw(sizes, stream, training=self.training)
                     if tensors is not None:
                         drawn[index, layer, direction] = tensors
-        return Draws(drawn)
+        return Draws(drawn, self._draw_start(batch, randomness.stream(START)))
 
-    def _initial(
-        self, hx: State | None, batch: Batch, generator: torch.Generator | None
-    ) -> tuple[Tensor, Tensor | None, bool]:
+    def _draw_start(self, batch: Batch, stream: Stream) -> Tensor | None:
+        """Initial states for sequences that are given none, where the layer draws them."""
+        return None
+
+    def _initial(self, hx: State | None, batch: Batch, draws: Draws) -> tuple[Tensor, Tensor | None, bool]:
         """Initial states and memories of all layers, and whether fresh products are one."""
         shape = (self.num_layers * self.num_directions, batch.layout.batch, self.hidden_size)
         if hx is None:
-            state, at_one = self._default_state(shape, batch, generator)
+            state, at_one = self._default_state(shape, batch, draws)
             return state, torch.zeros_like(state) if self.cell.has_memory else None, at_one
         parts = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
         if len(parts) != 1 + self.cell.has_memory:
@@ -174,9 +184,7 @@ class RecurrentLayer(LayerParts):
         ]
         return checked[0], checked[1] if self.cell.has_memory else None, False
 
-    def _default_state(
-        self, shape: tuple[int, int, int], batch: Batch, generator: torch.Generator | None
-    ) -> tuple[Tensor, bool]:
+    def _default_state(self, shape: tuple[int, int, int], batch: Batch, draws: Draws) -> tuple[Tensor, bool]:
         return batch.rows.new_zeros(shape), False
 
     def _mixed(self, pairing: Pairing | None, batch: Batch) -> Mixed | None:

@@ -14,17 +14,27 @@ from statewise.errors import DeviceError, DtypeError, ShapeError
 class Draws:
     """All random tensors of one forward pass of a layer; give it to ``forward(..., draws=)`` to repeat the pass.
 
-    Keys are (index of the transform, layer, direction); transforms of inputs and outputs have direction 0.
+    Attributes:
+        tensors: what the transforms drew. Keys are (index of the transform, layer, direction); transforms of inputs and
+            outputs have direction 0.
+        start: the initial states of a layer that draws them, shape (layers * directions, batch, hidden).
+        weights: the masks of dropped weights, by the path of the parametrization.
     """
 
     tensors: dict[tuple[int, int, int], tuple[Tensor, ...]] = field(default_factory=dict)
+    start: Tensor | None = None
+    weights: dict[str, Tensor] = field(default_factory=dict)
 
     def to(self, *args: object, **kwargs: object) -> Draws:
         """A copy on another device or in another dtype, as ``Tensor.to``."""
         return self._map(lambda tensor: tensor.to(*args, **kwargs))  # type: ignore[call-overload]
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Draws:
-        return Draws({key: tuple(map(change, tensors)) for key, tensors in self.tensors.items()})
+        return Draws(
+            {key: tuple(map(change, tensors)) for key, tensors in self.tensors.items()},
+            None if self.start is None else change(self.start),
+            {path: change(mask) for path, mask in self.weights.items()},
+        )
 
 
 def check_draws(draws: Draws, *, where: str, like: Tensor, steps: int, batch: int) -> None:

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from statewise.errors import ArgumentError
 from statewise.layers.batch import Batch
+from statewise.layers.draws import Draws
 from statewise.layers.recurrent import RNN
+from statewise.transforms import Stream
 from statewise.weights import scaled_cayley
 
 START = ("uniform", "zeros", "learned")
@@ -74,13 +76,16 @@ class OrthogonalRNN(RNN):
                 if name.startswith("weight_ih"):
                     parameter.uniform_(-0.01, 0.01, generator=generator)
 
-    def _default_state(
-        self, shape: tuple[int, int, int], batch: Batch, generator: torch.Generator | None
-    ) -> tuple[Tensor, bool]:
+    def _draw_start(self, batch: Batch, stream: Stream) -> Tensor | None:
+        if self.initial_state != "uniform":
+            return None
+        shape = (self.num_layers * self.num_directions, batch.layout.batch, self.hidden_size)
+        bound = (3 / self.hidden_size) ** 0.5
+        return stream.uniform(batch.rows.new_empty(shape)).mul_(2 * bound).sub_(bound)
+
+    def _default_state(self, shape: tuple[int, int, int], batch: Batch, draws: Draws) -> tuple[Tensor, bool]:
         if self.initial_state == "learned":
             return self.state_0.expand(shape), False
-        state = batch.rows.new_zeros(shape)
-        if self.initial_state == "uniform":
-            bound = (3 / self.hidden_size) ** 0.5
-            state.uniform_(-bound, bound, generator=generator)
-        return state, False
+        if draws.start is None:
+            return batch.rows.new_zeros(shape), False
+        return batch.sort(draws.start, dim=1), False

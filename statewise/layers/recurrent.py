@@ -11,6 +11,7 @@ from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, PeepholeLSTMCell, 
 from statewise.errors import ArgumentError
 from statewise.layers.base import RecurrentLayer
 from statewise.layers.batch import Batch
+from statewise.layers.draws import Draws
 
 
 def _refuse_projection(name: str, proj_size: int) -> None:
@@ -237,9 +238,7 @@ class RAC(RecurrentLayer):
             like: Tensor = self.weight_hh_l0
             self.state_0 = nn.Parameter(like.new_ones(self.num_layers * self.num_directions, 1, self.hidden_size))
 
-    def _default_state(
-        self, shape: tuple[int, int, int], batch: Batch, generator: torch.Generator | None
-    ) -> tuple[Tensor, bool]:
+    def _default_state(self, shape: tuple[int, int, int], batch: Batch, draws: Draws) -> tuple[Tensor, bool]:
         if self.initial_state == "ones":
             return batch.rows.new_zeros(shape), True
         if self.initial_state == "learned":

@@ -16,7 +16,13 @@ DropConnect            :func:`weight_drop`, :func:`redraw_weight_drop`
 from __future__ import annotations
 
 from statewise.weights.cayley import GatewiseOrthogonal, ScaledCayley, scaled_cayley
-from statewise.weights.drop import WeightDrop, redraw_weight_drop, weight_drop
+from statewise.weights.drop import (
+    WeightDrop,
+    redraw_weight_drop,
+    restore_weight_drop,
+    weight_drop,
+    weight_drop_masks,
+)
 from statewise.weights.orthogonal_init import haar_orthogonal_, identity_
 from statewise.weights.orthogonality import nearest_orthogonal, orthogonality_error
 from statewise.weights.penalty import orthogonality_penalty
@@ -39,10 +45,12 @@ __all__ = [
     "orthogonality_penalty",
     "project_spectral_",
     "redraw_weight_drop",
+    "restore_weight_drop",
     "rotation_entries",
     "scaled_cayley",
     "skew_matrix",
     "spectral_cap",
     "stiefel_step",
     "weight_drop",
+    "weight_drop_masks",
 ]

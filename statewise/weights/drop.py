@@ -72,7 +72,8 @@ class WeightDrop(nn.Module):
         keep = 1 - self.p
         source = device if generator is None else generator.device
         # Always drawn in float32, so that one seed drops the same entries in every dtype.
-        mask = torch.empty(shape, device=source, dtype=torch.float32).bernoulli_(keep, generator=generator)
+        # Comparing uniform numbers is several times faster than torch's Bernoulli sampler.
+        mask = torch.empty(shape, device=source, dtype=torch.float32).uniform_(generator=generator).lt_(keep)
         # Scaled after the cast: 1 / keep rounded to float32 would bias a float64 weight.
         self.mask = mask.to(device=device, dtype=dtype or torch.get_default_dtype()).div_(keep)
 
@@ -140,6 +141,35 @@ def weight_drop(
     if every_forward:
         module.register_forward_pre_hook(_RedrawBeforeForward(generator))
     return module
+
+
+def weight_drop_masks(module: nn.Module) -> dict[str, Tensor]:
+    """The present masks of every weight drop in a module and its children, by the path of the parametrization.
+
+    >>> cell = weight_drop(nn.RNNCell(3, 4), "weight_hh", p=0.5)
+    >>> redraw_weight_drop(cell)
+    >>> list(weight_drop_masks(cell))
+    ['parametrizations.weight_hh.0']
+    """
+    drops = ((path, part) for path, part in module.named_modules() if isinstance(part, WeightDrop))
+    return {path: drop.mask for path, drop in drops if drop.mask is not None}
+
+
+def restore_weight_drop(module: nn.Module, masks: dict[str, Tensor]) -> None:
+    """Put masks back that :func:`weight_drop_masks` gave, to repeat a pass.
+
+    >>> cell = weight_drop(nn.RNNCell(3, 4), "weight_hh", p=0.5)
+    >>> redraw_weight_drop(cell)
+    >>> masks, weight = weight_drop_masks(cell), cell.weight_hh
+    >>> redraw_weight_drop(cell)
+    >>> restore_weight_drop(cell, masks)
+    >>> bool((cell.weight_hh == weight).all())
+    True
+    """
+    for path, mask in masks.items():
+        drop = module.get_submodule(path)
+        if isinstance(drop, WeightDrop):
+            drop.mask = mask
 
 
 def redraw_weight_drop(module: nn.Module, generator: torch.Generator | None = None) -> None:

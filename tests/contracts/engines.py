@@ -1,0 +1,176 @@
+"""What every engine promises: on the same draws it equals the reference, in all values and ALL gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from contracts.chains import CHAINS, Chain
+from contracts.members import EVERY_CELL, MEMBERS, Member
+from contracts.passes import (
+    Case,
+    FreshInputs,
+    Pass,
+    as_argument,
+    assert_close,
+    assert_same,
+    cases,
+    insist,
+    only,
+    run,
+    some_examples,
+    tidy,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statewise import RecurrentLayer
+
+FOR_EVERY_CELL = pytest.mark.parametrize("name", EVERY_CELL)
+SIZES = ("noise, centroids, zoneout", "masks and states", "centroids, zoneout, noise", "every place", "mix with masks")
+
+
+class EngineContract(FreshInputs):
+    """Inherit it, and name the form of the engine."""
+
+    form: ClassVar[str]
+
+    @pytest.fixture(autouse=True)
+    def _available(self) -> None:
+        with only(self.form):
+            pass
+
+    def compare(self, member: Member, chain: Chain, case: Case) -> None:
+        """The engine and the reference on the same weights, inputs and draws."""
+        layer = member.build(case, transforms=chain.transforms).train(chain.training)
+        options = _options(layer, chain, case)
+        assert_same(self.run(layer, chain, case, **options), run(layer, case, form="loop", **options))
+
+    def run(self, layer: RecurrentLayer, chain: Chain, case: Case, **options: Any) -> Pass:
+        if self.form != "native" or chain.native:
+            return run(layer, case, form=self.form, **options)
+        # Where the engine need not have a faster form, it says why it has not, and is right all the same.
+        layer.engine = "cpu"
+        planned = layer.plan(case.arrange(case.leaves(has_memory=False)[0]), pairing=options.get("pairing"))
+        assert planned.form == self.form or any(reason.startswith(self.form) for reason in planned.why_not)
+        return run(layer, case, **options)
+
+    @pytest.mark.parametrize("chain", CHAINS)
+    @FOR_EVERY_CELL
+    def test_every_cell_with_every_chain_equals_the_reference(self, name: str, chain: str, seed: int) -> None:
+        """Packed, stacked, in both directions, from a given state; and padded, in float32, from the layer's own."""
+        packed = Case(layers=2, bidirectional=True, batch=4, lengths=(3, 4, 1, 4), inputs=3, seed=seed)
+        padded = Case(layers=2, bias=False, given_state=False, dtype=torch.float32, seed=seed)
+        for case in (packed, padded):
+            self.compare(MEMBERS[name], CHAINS[chain], case)
+
+    @FOR_EVERY_CELL
+    @some_examples
+    @given(case=cases())
+    def test_a_plain_layer_of_any_size_equals_the_reference(self, name: str, case: Case) -> None:
+        self.compare(MEMBERS[name], CHAINS["plain"], case)
+
+    @FOR_EVERY_CELL
+    @some_examples
+    @given(case=cases(layers=2), chain=st.sampled_from(SIZES))
+    def test_a_long_chain_in_a_layer_of_any_size_equals_the_reference(self, name: str, chain: str, case: Case) -> None:
+        self.compare(MEMBERS[name], CHAINS[chain], case)
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+    @FOR_EVERY_CELL
+    def test_sizes_beyond_one_block_of_the_kernel_equal_the_reference(
+        self, name: str, dtype: torch.dtype, seed: int
+    ) -> None:
+        """On several threads, and with sizes that are no multiple of anything."""
+        case = Case(steps=5, batch=19, inputs=37, hidden=67, bidirectional=True, dtype=dtype, seed=seed)
+        ragged = replace(case, lengths=tuple(1 + row % 5 for row in range(19)))
+        torch.set_num_threads(2)
+        try:
+            for one in (case, ragged):
+                self.compare(MEMBERS[name], CHAINS["noise, centroids, zoneout"], one)
+        finally:
+            torch.set_num_threads(1)
+
+    @FOR_EVERY_CELL
+    def test_a_graph_that_is_kept_can_be_walked_backward_again(self, name: str, seed: int) -> None:
+        case, chain = Case(lengths=(2, 4, 3), seed=seed), CHAINS["noise, centroids, zoneout"]
+        layer = MEMBERS[name].build(case, transforms=chain.transforms)
+        with insist(layer, case, self.form):
+            x, states = case.leaves(has_memory=layer.cell.has_memory)
+            output = tidy(layer(case.arrange(x), as_argument(states))[0], case)
+            leaves = [x, *states, *layer.parameters()]
+            first, again = (
+                torch.autograd.grad(output.square().sum(), leaves, retain_graph=True, allow_unused=True)
+                for _ in range(2)
+            )
+        for left, right in zip(first, again, strict=True):
+            assert (left is None and right is None) or torch.equal(left, right)
+
+    @FOR_EVERY_CELL
+    @some_examples
+    @given(seed=st.integers(0, 2**32 - 1), chosen=st.integers(0, 2**6 - 1))
+    def test_gradients_that_nobody_asks_for_change_none_that_somebody_does(
+        self, name: str, seed: int, chosen: int
+    ) -> None:
+        """Any subset of the parameters may be frozen."""
+        case, chain = Case(seed=seed), CHAINS["noise, centroids"]
+        layer = MEMBERS[name].build(case, transforms=chain.transforms)
+        everything = run(layer, case, form=self.form)
+        for place, parameter in enumerate(layer.parameters()):
+            parameter.requires_grad_(bool(chosen >> place & 1))
+        some = run(layer, case, form=self.form)
+        for named, gradient in some.gradients.items():
+            assert_close(gradient, everything.gradients[named], named)
+
+    @FOR_EVERY_CELL
+    def test_a_loss_on_one_result_alone_has_the_gradients_of_the_reference(self, name: str, seed: int) -> None:
+        """The output alone, the final state alone, the final memory alone: the others give no gradient at all."""
+        case, chain = Case(lengths=(2, 4, 3), seed=seed), CHAINS["centroids, zoneout, noise"]
+        layer = MEMBERS[name].build(case, transforms=chain.transforms)
+        leaves = [*layer.parameters()]
+        draws = layer.draw(case.arrange(case.leaves(has_memory=False)[0]), generator=case.generator("draws"))
+
+        def gradients(form: str, which: int) -> list[torch.Tensor | None]:
+            with insist(layer, case, form):
+                x, states = case.leaves(has_memory=layer.cell.has_memory)
+                output, final = layer(case.arrange(x), as_argument(states), draws=draws)
+                results = (tidy(output, case), *(final if isinstance(final, tuple) else (final,)))
+                found = torch.autograd.grad(results[which].square().sum(), [x, *states, *leaves], allow_unused=True)
+                return list(found)
+
+        for which in range(2 + layer.cell.has_memory):
+            for left, right in zip(gradients(self.form, which), gradients("loop", which), strict=True):
+                if left is not None and right is not None:
+                    assert_close(left, right, "gradient")
+                else:
+                    assert all(one is None or not one.any() for one in (left, right))
+
+    @FOR_EVERY_CELL
+    def test_no_two_parameters_share_the_memory_of_their_gradients(self, name: str, seed: int) -> None:
+        """Else an optimiser or a clipping in place would act on some of them twice."""
+        case = Case(layers=2, bidirectional=True, seed=seed)
+        layer = MEMBERS[name].build(case, transforms=CHAINS["noise, centroids"].transforms)
+        with insist(layer, case, self.form):
+            layer(case.leaves(has_memory=False)[0])[0].sum().backward()
+        places = [parameter.grad.data_ptr() for parameter in layer.parameters() if parameter.grad is not None]
+        assert len(places) == len(set(places)) == len(list(layer.parameters()))
+
+    @FOR_EVERY_CELL
+    def test_weights_that_changed_before_the_backward_pass_are_noticed(self, name: str, seed: int) -> None:
+        case = Case(seed=seed)
+        layer = MEMBERS[name].build(case)
+        with insist(layer, case, self.form):
+            output = layer(case.leaves(has_memory=False)[0])[0]
+            with torch.no_grad():
+                layer.weight_hh_l0.mul_(2)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                output.sum().backward()
+
+
+def _options(layer: RecurrentLayer, chain: Chain, case: Case) -> dict[str, Any]:
+    """What makes two passes of one case the same: the draws, and the pairing if the chain mixes."""
+    arranged = case.arrange(case.leaves(has_memory=False)[0])
+    options: dict[str, Any] = {"draws": layer.draw(arranged, generator=case.generator("draws"))}
+    return options | ({"pairing": case.pairing()} if chain.mixes else {})

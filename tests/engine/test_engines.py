@@ -1,0 +1,51 @@
+"""Both forms of the cpu engine keep the contract of engines, and a plan says which of them runs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from contracts.chains import CHAINS
+from contracts.engines import EngineContract
+from contracts.members import MEMBERS
+from contracts.passes import Case, only
+
+from statewise import LSTM
+from statewise.errors import EngineError
+
+
+class TestPython(EngineContract):
+    form = "python"
+
+
+class TestNative(EngineContract):
+    form = "native"
+
+
+def test_the_reference_runs_what_was_built_with_it() -> None:
+    plan = LSTM(2, 3, engine="reference").plan(torch.zeros(4, 1, 2))
+    assert (plan.engine, plan.form) == ("reference", "loop")
+
+
+def test_a_plan_says_why_the_native_form_does_not_run() -> None:
+    with only("python"):
+        plan = LSTM(2, 3).plan(torch.zeros(4, 1, 2))
+    assert str(plan) == "cpu (python); not faster because: native: left out by a test"
+
+
+@pytest.mark.parametrize("chain", [name for name, chain in CHAINS.items() if chain.native])
+def test_the_native_form_runs_whenever_it_can(chain: str) -> None:
+    case = Case(layers=2)
+    layer = MEMBERS["LSTM"].build(case, transforms=CHAINS[chain].transforms).train(CHAINS[chain].training)
+    with only("native"):
+        plan = layer.plan(case.leaves(has_memory=True)[0])
+    assert (plan.engine, plan.form, plan.why_not) == ("cpu", "native", ())
+
+
+def test_a_dtype_that_the_cpu_engine_does_not_know_goes_to_the_reference_or_is_refused() -> None:
+    layer, x = LSTM(2, 3, dtype=torch.bfloat16), torch.zeros(4, 1, 2, dtype=torch.bfloat16)
+    plan = layer.plan(x)
+    assert plan.form == "loop"
+    assert "bfloat16" in plan.why_not[0]
+    layer.engine = "cpu"
+    with pytest.raises(EngineError, match="bfloat16"):
+        layer(x)
