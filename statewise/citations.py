@@ -96,7 +96,7 @@ def cite(used: Any) -> str:
             where="cite",
             got=f"{used.__name__ if hasattr(used, '__name__') else type(used).__name__}, for which no paper is known",
             wanted="a model with a recurrent layer in it, a transform, a cell or a parametrization",
-            remedy="Build a layer before citing it: its papers depend on its arguments.",
+            remedy="Build a layer to cite it: its papers depend on its arguments." if isinstance(used, type) else "",
         )
     entries = [text for key, text in entries_by_key().items() if key in keys]
     comments = [f"% {name}: no paper is known here." for name in sorted(set(unknown))]

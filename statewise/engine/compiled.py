@@ -110,16 +110,17 @@ class _Encoded:
     rooms: list[int | None] = field(default_factory=list)  # where a transform's results begin among the tensors
 
 
-def _encode(chain: tuple[Step, ...], rows: int, like: Tensor) -> _Encoded:
-    code = _Encoded()
-    for step in chain:
+def _encode(call: Recurrence) -> _Encoded:
+    code, rows, like = _Encoded(), call.layout.rows, call.weight_hh
+    for step in call.chain:
         transform, draws = step.transform, step.draws
         first, numbers = len(code.tensors), (0.0, 0.0)
         if isinstance(transform, Centroids):
             code.tensors += [step.parameters[0].contiguous(), *(_fit(drawn.rows, like) for drawn in draws)]
             second, room = first + 1 if draws else -1, len(code.tensors)
-            widths = (like.shape[1], transform.k, transform.k, transform.k)
+            widths = (like.shape[1], transform.k, transform.k)
             code.tensors += [like.new_empty(rows, width) for width in widths]
+            code.tensors.append(like.new_empty(rows if call.record else 0, transform.k))
             word = [_CENTROIDS, first, second, 0, transform.k, SIMILARITIES.index(transform.similarity)]
             word += [transform.hard, transform.soft_gradient, room]
             numbers = (1 / transform.temperature, transform.sharpness)
@@ -147,7 +148,7 @@ class _Run:
         cell = call.cell
         self.cell = _CELLS[type(cell)]
         self.activation = _ACTIVATIONS.index(cell.nonlinearity) if isinstance(cell, RNNCell) else 0
-        self.code = _encode(call.chain, call.layout.rows, call.weight_hh)
+        self.code = _encode(call)
         none = call.weight_hh.new_empty(0)
         self.mask = none if call.mask is None else _fit(call.mask.mask.rows, call.weight_hh)
         self.mask_constant = call.mask is not None and call.mask.mask.constant
@@ -179,7 +180,8 @@ class _Run:
             self.code.tensors,
         )
         states, final_state, final_memory, *self.made = made
-        memories = self.made[0] if call.cell.has_memory else None
+        # A copy for those who look: what they do to it must not reach the backward pass.
+        memories = self.made[0].clone() if call.record and call.cell.has_memory else None
         final = final_memory if call.cell.has_memory else None
         return (states, final_state, final, memories, *self._seen(call))
 
@@ -205,11 +207,12 @@ class _Run:
         return term, bias[-hidden:].contiguous() if apart and bias is not None else self.none
 
     def _seen(self, call: Recurrence) -> tuple[Tensor | None, ...]:
+        if not call.record:
+            return (None,)
         alpha = None
         for room in self.code.rooms:
             alpha = alpha if room is None else self.code.tensors[room + 3]
-        # Views would keep the term alive under a name that autograd may change; nobody looks in most calls.
-        gates = self.term.split(call.hidden, dim=1)[: len(call.cell.observed)] if call.record else ()
+        gates = self.term.split(call.hidden, dim=1)[: len(call.cell.observed)]
         return (alpha, *(gate.clone() for gate in gates))
 
     def backward(

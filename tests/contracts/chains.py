@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 
 from statewise import (
     Centroids,
@@ -19,6 +19,7 @@ from statewise import (
 )
 from statewise.transforms.centroids import SIMILARITIES, TRANSITIONS
 from statewise.transforms.laws import LAWS
+from statewise.transforms.noise import MODES
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ class Chain:
 
 
 def _noises() -> dict[str, Chain]:
-    made = {f"noise {law}": Noise(law, 0.4, placement="recurrent") for law in LAWS}
-    made |= {f"noise added {law}": Noise(law, 0.4, mode="additive", placement="recurrent") for law in LAWS}
+    # To an engine a law is numbers: each is asked for once, in one of the two modes.
+    modes = zip(LAWS, cycle(MODES), strict=False)
+    made = {f"noise {law} {mode}": Noise(law, 0.4, mode=mode, placement="recurrent") for law, mode in modes}
     made |= {f"noise at {place}": Noise("gaussian", 0.4, placement=place) for place in ("outputs", "last")}
     made["noise added at outputs"] = Noise("gamma", 0.4, mode="additive", placement="outputs")
     made["noise above"] = Noise("gaussian", 0.4, placement="recurrent", layers=(1,))
@@ -50,7 +52,8 @@ def _centroids() -> dict[str, Chain]:
         # Numbers unlike 1, so that a factor which is forgotten somewhere shows.
         made = Centroids(4, temperature=0.7, similarity=similarity, transition=transition, noise=0.8, relaxation=1.3)
         found[f"{transition} {similarity}"] = Chain((made,))
-        found[f"{transition} {similarity} eval"] = Chain((made,), training=False)
+        if similarity == "dot" and transition in ("sample", "gumbel_hard", "noisy"):
+            found[f"{transition} eval"] = Chain((made,), training=False)
     return found
 
 
@@ -59,6 +62,8 @@ def _recurrent_dropouts() -> dict[str, Chain]:
     for mask_on, share_gates, locked, (p, input_p) in product(
         ("input", "projection"), (True, False), (True, False), ((0.3, 0.0), (0.3, 0.2), (0.0, 0.2))
     ):
+        if p == 0 and locked:
+            continue  # masks of the input alone never reach an engine
         made = RecurrentDropout(p, input_p=input_p, mask_on=mask_on, share_gates=share_gates, locked=locked)
         words = [f"dropout {p} {input_p} on {mask_on}", *["shared"] * share_gates, *["locked"] * locked]
         found[" ".join(words)] = Chain((made,), native=p == 0 or (mask_on == "input" and share_gates))

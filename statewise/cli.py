@@ -1,0 +1,58 @@
+"""The commands; what they do is in the modules that they call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from jsonargparse import ArgumentParser
+
+import statewise
+from statewise import demo, doctor
+from statewise.errors import ArgumentError
+
+_WHAT = "Recurrent layers for PyTorch whose hidden state can be acted on between steps."
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; a bad argument ends the process with a message and exit code 2.
+
+    Args:
+        arguments: what follows the program's name; None means those of this process.
+
+    >>> main(["--version"])
+    Traceback (most recent call last):
+    SystemExit: 0
+    """
+    parser = _parser()
+    chosen = parser.parse_args(None if arguments is None else list(arguments))
+    try:
+        if chosen.command == "demo":
+            demo.run(seed=chosen.demo.seed, steps=chosen.demo.steps)
+        else:
+            doctor.report()
+    except ArgumentError as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)  # what a shell reports for a program stopped by Ctrl-C
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="statewise", description=_WHAT, version=statewise.__version__, allow_abbrev=False, exit_on_error=True
+    )
+    commands = parser.add_subcommands(dest="command")
+    commands.add_subcommand("demo", _demo(), help="train a plain and three regularized networks, and compare them")
+    commands.add_subcommand("doctor", _doctor(), help="tell what runs here: versions, threads, engine, C++ kernel")
+    return parser
+
+
+def _demo() -> ArgumentParser:
+    parser = ArgumentParser(description="Train a plain and three regularized LSTMs on an embedded task.")
+    parser.add_argument("--seed", type=int, default=0, help="of the training data, the weights and the noise")
+    parser.add_argument("--steps", type=int, default=demo.STEPS, help="training steps of each network")
+    return parser
+
+
+def _doctor() -> ArgumentParser:
+    return ArgumentParser(description="Tell what runs here, and compile the C++ kernel if that is still to be done.")

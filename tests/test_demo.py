@@ -1,0 +1,153 @@
+"""The demonstration: its task, its training, and what it says."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+
+from statewise import Plan, demo
+from statewise.demo import Outcome, Score, best_possible, conclusion, sparkline, tagging
+from statewise.errors import ArgumentError
+
+
+def run_quietly(*, seed: int, steps: int) -> tuple[tuple[Outcome, ...], str]:
+    console = Console(file=io.StringIO(), width=100)
+    outcomes = demo.run(seed=seed, steps=steps, console=console)
+    assert isinstance(console.file, io.StringIO)
+    return outcomes, console.file.getvalue()
+
+
+def outcome(name: str, *, nll: float, accuracy: float = 0.5) -> Outcome:
+    plan = Plan("cpu", "native")
+    return Outcome(name=name, train=Score(0.1, 0.9), test=Score(nll, accuracy), curve=(nll,), plan=plan, seconds=1.0)
+
+
+def test_labels_stay_as_often_as_they_should() -> None:
+    """0.8, and a fifth of the rest by chance; the bound is five standard deviations."""
+    labels = tagging(5000, seed=1).labels
+    share = (labels[1:] == labels[:-1]).double().mean().item()
+    expected = demo.STAY + (1 - demo.STAY) / demo.CLASSES
+    assert abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / labels[1:].numel())
+
+
+def test_inputs_scatter_around_the_centre_of_their_label() -> None:
+    data = tagging(5000, seed=2)
+    for label in range(demo.CLASSES):
+        inputs = data.inputs[data.labels == label].double()
+        centre = torch.from_numpy(demo._centres())[label]
+        assert (inputs.mean(0) - centre).abs().max() < 5 * demo.SPREAD / math.sqrt(len(inputs))
+        assert (inputs.std(0) - demo.SPREAD).abs().max() < 5 * demo.SPREAD / math.sqrt(2 * len(inputs))
+
+
+def test_the_best_possible_score_is_that_of_all_label_sequences_weighed_one_by_one() -> None:
+    """Two steps have 25 label sequences: their probabilities are summed here without a recursion."""
+    full = tagging(40, seed=3)
+    data = demo.Tagging(full.inputs[:2], full.labels[:2])
+    centres = torch.from_numpy(demo._centres())
+    nll, right = 0.0, 0
+    for sequence in range(40):
+        density = torch.distributions.Normal(centres, demo.SPREAD).log_prob(data.inputs[:, sequence, None].double())
+        first, second = density.sum(2).exp()
+        change = demo.STAY * torch.eye(demo.CLASSES).double() + (1 - demo.STAY) / demo.CLASSES
+        joint = first[:, None] * change * second / demo.CLASSES
+        for step, probabilities in enumerate((first / first.sum(), joint.sum(0) / joint.sum())):
+            label = data.labels[step, sequence]
+            nll -= probabilities[label].log().item()
+            right += int(probabilities.argmax() == label)
+    assert best_possible(data) == pytest.approx((nll / 80, right / 80), rel=1e-10)
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others() -> None:
+    (first, _), (second, _), (other, _) = (run_quietly(seed=seed, steps=3) for seed in (5, 5, 6))
+    assert first == second
+    assert all(a.test != b.test for a, b in zip(first, other, strict=True))
+
+
+def test_all_networks_start_from_the_same_weights() -> None:
+    """Without noise, one step of the plain network and one of the noisy network would give the same score."""
+    (plain, noisy, *_), _ = run_quietly(seed=0, steps=1)
+    assert plain.test != noisy.test
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(demo.NETWORKS, "LSTM + noise", ())
+        (plain, silent, *_), _ = run_quietly(seed=0, steps=1)
+    assert plain.test == silent.test
+
+
+def test_global_randomness_and_threads_are_left_alone() -> None:
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    run_quietly(seed=0, steps=1)
+    assert torch.equal(state, torch.get_rng_state())
+    assert torch.get_num_threads() == threads
+
+
+def test_the_printed_table_has_the_numbers_of_every_network() -> None:
+    outcomes, text = run_quietly(seed=0, steps=2)
+    assert [o.name for o in outcomes] == list(demo.NETWORKS)
+    for o in outcomes:
+        (row,) = [line for line in text.splitlines() if line.startswith(f"{o.name}  ") and line.count("%")]
+        assert f"{o.train.nll:.3f}" in row
+        assert f"{o.test.nll:.3f}" in row
+        assert f"{o.test.accuracy:.1%}" in row
+        assert f"{o.plan.engine} ({o.plan.form})" in row
+    assert " ".join(text.split()).endswith(conclusion(outcomes))
+
+
+def test_no_terminal_codes_reach_a_file() -> None:
+    _, text = run_quietly(seed=0, steps=2)
+    assert "\x1b" not in text
+    assert "\r" not in text
+
+
+@pytest.mark.parametrize(("steps", "looks"), [(1, 1), (7, 7), (40, 40), (41, 40), (90, 40)])
+def test_the_last_look_is_after_the_last_step(steps: int, looks: int) -> None:
+    seen: list[int] = []
+    data = tagging(2, seed=0)
+    result = demo.train("LSTM", data, data, seed=0, steps=steps, show=lambda step, _: seen.append(step))
+    assert len(result.curve) == len(seen) == looks
+    assert seen[-1] == steps
+    assert result.curve[-1] == result.test.nll
+
+
+def test_the_conclusion_names_the_best_network_when_one_helps() -> None:
+    outcomes = [outcome("LSTM", nll=2.0, accuracy=0.7), outcome("A", nll=1.5), outcome("B", nll=0.5, accuracy=0.8)]
+    said = conclusion(outcomes)
+    assert said == (
+        "On new sequences B has 75% less NLL than the plain LSTM (0.500 against 2.000), with 80.0% of the labels "
+        "right against 70.0%."
+    )
+
+
+def test_the_conclusion_is_true_when_nothing_helps() -> None:
+    outcomes = [outcome("LSTM", nll=0.4), outcome("A", nll=0.9), outcome("B", nll=0.5)]
+    for plain in (outcomes[0], replace(outcomes[0], test=Score(0.5, 0.5))):
+        said = conclusion([plain, *outcomes[1:]])
+        assert said.startswith("Nothing helped this time")
+        assert f"{plain.test.nll:.3f}, and the closest, B, has 0.500" in said
+
+
+def test_a_sparkline_spans_all_marks_and_survives_a_flat_curve() -> None:
+    assert sparkline([1.0, 1.5, 2.0], low=1.0, high=2.0, marks="abcd") == "acd"
+    assert sparkline([1.0, 1.0], low=1.0, high=1.0) == "▁▁"
+
+
+@pytest.mark.parametrize(("seed", "steps"), [(-1, 1), (2**63, 1), (0, 0), (0, -3)])
+def test_bad_settings_are_refused_by_name(seed: int, steps: int) -> None:
+    with pytest.raises(ArgumentError, match=r"demo\.(seed|steps): got"):
+        demo.run(seed=seed, steps=steps)
+
+
+@pytest.mark.slow
+def test_with_little_data_every_regularized_network_beats_the_plain_one() -> None:
+    """Over three training sets, as published for this task: plain NLL 1.634 and accuracy 0.704."""
+    runs = [run_quietly(seed=seed, steps=demo.STEPS)[0] for seed in range(3)]
+    for plain, *others in runs:
+        assert all(other.test.nll < 0.6 * plain.test.nll for other in others)
+        assert all(other.test.accuracy > plain.test.accuracy for other in others)
+    mean = [sum(run[0].test[part] for run in runs) / len(runs) for part in range(2)]
+    assert mean[0] == pytest.approx(1.634, rel=0.15)
+    assert mean[1] == pytest.approx(0.704, abs=0.02)
