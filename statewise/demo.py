@@ -248,7 +248,7 @@ def sparkline(values: Sequence[float], *, low: float, high: float, marks: str = 
     """Numbers as a line of marks, the first of which stands for ``low`` and the last for ``high``.
 
     >>> sparkline([0, 1, 2, 3], low=0, high=3, marks="abc")
-    'aabc'
+    'abcc'
     """
     width = (high - low) or 1.0
     return "".join(marks[min(int((value - low) / width * len(marks)), len(marks) - 1)] for value in values)

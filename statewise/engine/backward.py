@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,9 +27,11 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class Gradients:
-    """The gradients of a recurrence, those of the input term not yet passed on to inputs and weights."""
+    """The gradients of a recurrence, those of the input term not yet passed on to the input weights."""
 
+    inputs: Tensor | None
     input_term: Tensor
+    bias_ih: Tensor | None
     weight_hh: Tensor
     bias_hh: Tensor | None
     initial_state: Tensor
@@ -37,19 +40,88 @@ class Gradients:
     parameters: list[Tensor]
 
 
+class Run(ABC):
+    """One forward pass of an explicit engine, with what its backward pass needs."""
+
+    @abstractmethod
+    def __init__(self, call: Recurrence) -> None:
+        """Prepare to run a recurrence."""
+
+    @abstractmethod
+    def forward(self, call: Recurrence) -> tuple[Tensor | None, ...]:
+        """States, final state, final memory; then, without gradients, memories, probabilities and gates."""
+
+    @abstractmethod
+    def backward(
+        self,
+        call: Recurrence,
+        states: Tensor,
+        grad_states: Tensor | None,
+        grad_final: Tensor | None,
+        grad_final_memory: Tensor | None,
+        *,
+        inputs_wanted: bool,
+    ) -> Gradients:
+        """The gradients, from those of the first three results; it may use up what forward left."""
+
+    @staticmethod
+    @abstractmethod
+    def turned(grad: Tensor, values: Tensor) -> Tensor:
+        """``grad.T @ values``, a weight's gradient."""
+
+
+def unroll_with(run: type[Run], call: Recurrence) -> Unrolled:
+    """Unroll a recurrence on an explicit engine; what is seen along the way carries no gradient."""
+    arguments = FunctionArguments(call)
+    outputs = _Written.apply(run, arguments, *arguments.tensors)  # type: ignore[no-untyped-call]
+    return arguments.unrolled(outputs)
+
+
+class _Written(torch.autograd.Function):
+    """A recurrence whose derivative is written out."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, kind: type[Run], arguments: FunctionArguments, *tensors: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        run = kind(arguments.detached)
+        outputs = run.forward(arguments.detached)
+        ctx.kind, ctx.arguments, ctx.run = kind, arguments, run
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*(tensor for tensor in outputs[3:] if tensor is not None))
+        # The states are an output: only saving them this way avoids a cycle that would keep them alive.
+        ctx.save_for_backward(*tensors, outputs[0])
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        # Through saved_tensors torch notices what was changed in place since, or freed.
+        *tensors, states = ctx.saved_tensors
+        with torch.no_grad():
+            call, needed = ctx.arguments.bind(tuple(tensors)), ctx.needs_input_grad[2:]
+            run, ctx.run = ctx.run, None
+            if run is None:
+                # The first walk back used up what forward had left, and freed it. Going back again is rare
+                # (retain_graph), so it pays with a second walk forward.
+                run = ctx.kind(call)
+                run.forward(call)
+            found = run.backward(call, states, *grads[:3], inputs_wanted=needed[0])
+            gradients = ctx.arguments.spread(call, found, needed, turned=run.turned)
+        return None, None, *refuse_second_derivative(gradients, (*grads, *tensors))
+
+
 class FunctionArguments:
     """A recurrence as a flat row of tensors, since autograd looks at nothing else."""
 
     def __init__(self, call: Recurrence) -> None:
         learnt = [parameter for step in call.chain for parameter in step.parameters]
         self.tensors: list[Tensor | None] = [*(getattr(call, name) for name in _FIELDS), *call.extra, *learnt]
-        self._gates = len(call.cell.observed)
         # Detached, so that the function's context never holds on to the graph it is part of.
-        self._template = self._rebuild(call, [None if t is None else t.detach() for t in self.tensors])
+        self.detached = self._rebuild(call, [None if t is None else t.detach() for t in self.tensors])
 
     def bind(self, tensors: tuple[Tensor | None, ...]) -> Recurrence:
         """The recurrence with these tensors in place of its own."""
-        return self._rebuild(self._template, [None if t is None else t.detach() for t in tensors])
+        return self._rebuild(self.detached, [None if t is None else t.detach() for t in tensors])
 
     @staticmethod
     def _rebuild(call: Recurrence, tensors: list[Tensor | None]) -> Recurrence:
@@ -74,7 +146,6 @@ class FunctionArguments:
         call: Recurrence,
         grads: Gradients,
         needed: tuple[bool, ...],
-        product: Callable[[Tensor, Tensor], Tensor],
         turned: Callable[[Tensor, Tensor], Tensor],
     ) -> list[Tensor | None]:
         """All gradients in the order of ``tensors``; one big product for each weight, none that nobody asked for.
@@ -83,7 +154,6 @@ class FunctionArguments:
             call: the recurrence.
             grads: what the engine found.
             needed: for each of ``tensors`` whether its gradient is wanted.
-            product: ``a @ b``.
             turned: ``a.T @ b``.
         """
         wants = dict(zip(_FIELDS, needed, strict=False))
@@ -93,12 +163,10 @@ class FunctionArguments:
         found["input_term"] = None if projected else term
         if projected:
             assert call.inputs is not None and call.weight_ih is not None
-            if wants["inputs"]:
-                found["inputs"] = product(term, call.weight_ih)
+            found["inputs"] = grads.inputs
             if wants["weight_ih"]:
                 found["weight_ih"] = turned(term, call.inputs)
-            if wants["bias_ih"] and call.bias_ih is not None:
-                found["bias_ih"] = grads.bias_hh if call.cell.additive and grads.bias_hh is not None else term.sum(0)
+            found["bias_ih"] = grads.bias_ih
         found["weight_hh"], found["bias_hh"] = grads.weight_hh, grads.bias_hh
         found["initial_state"], found["initial_memory"] = grads.initial_state, grads.initial_memory
         return [*(found[name] for name in _FIELDS), *grads.extra, *grads.parameters]

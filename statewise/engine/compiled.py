@@ -18,7 +18,7 @@ from statewise.cells import (
     ResetBeforeGRUCell,
     RNNCell,
 )
-from statewise.engine.backward import FunctionArguments, Gradients, refuse_second_derivative
+from statewise.engine.backward import Gradients, Run, unroll_with
 from statewise.engine.recurrence import Recurrence, Step, Unrolled
 from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
@@ -53,42 +53,7 @@ def why_not(call: Recurrence) -> str | None:
 
 def unroll(call: Recurrence) -> Unrolled:
     """Unroll a recurrence in C++; what is seen along the way carries no gradient."""
-    arguments = FunctionArguments(call)
-    return arguments.unrolled(_Compiled.apply(arguments, *arguments.tensors))  # type: ignore[no-untyped-call]
-
-
-class _Compiled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, arguments: FunctionArguments, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-        call = arguments.bind(tensors)
-        run = _Run(call)
-        outputs = run.forward(call)
-        ctx.arguments, ctx.run = arguments, run
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*(tensor for tensor in outputs[3:] if tensor is not None))
-        # The states are an output: only saving them this way avoids a cycle that would keep them alive.
-        ctx.save_for_backward(*tensors, outputs[0])
-        return outputs
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
-        *tensors, states = ctx.saved_tensors
-        with torch.no_grad():
-            call = ctx.arguments.bind(tuple(tensors))
-            found = ctx.run.backward(call, states, *grads[:3])
-            gradients = ctx.arguments.spread(call, found, ctx.needs_input_grad[1:], product=multiply, turned=turned)
-        return None, *refuse_second_derivative(gradients, (*grads, *tensors))
-
-
-def multiply(left: Tensor, right: Tensor) -> Tensor:
-    """``left @ right`` by the kernel's packed product."""
-    product: Tensor = _ops().multiply(left.contiguous(), right.contiguous(), False, left.new_empty(0))
-    return product
-
-
-def turned(grad: Tensor, values: Tensor) -> Tensor:
-    """``grad.T @ values`` by the kernel's packed product."""
-    return _turned(grad, [values.contiguous()], [0])
+    return unroll_with(_Run, call)
 
 
 def _turned(grad: Tensor, values: list[Tensor], firsts: list[int]) -> Tensor:
@@ -141,7 +106,7 @@ def _fit(drawn: Tensor, like: Tensor) -> Tensor:
     return drawn.to(like.dtype).contiguous()
 
 
-class _Run:
+class _Run(Run):
     """One forward pass of the kernel, with what its backward pass needs."""
 
     def __init__(self, call: Recurrence) -> None:
@@ -154,16 +119,18 @@ class _Run:
         self.mask_constant = call.mask is not None and call.mask.mask.constant
         self.memory_changes = cell.has_memory and any(isinstance(step.transform, Zoneout) for step in call.chain)
         self.made: list[Tensor] = []
-        self.spent = False
         self.none = none
 
     def forward(self, call: Recurrence) -> tuple[Tensor | None, ...]:
-        self.term, apart_bias = self._project(call)
+        given, inputs, weight_ih, bias, apart_bias = self._input_side(call)
         extra = call.extra[0].contiguous() if call.extra else self.none
         made = _ops().forward(
             self.cell,
             self.activation,
-            self.term,
+            given,
+            inputs,
+            weight_ih,
+            bias,
             call.weight_hh.contiguous(),
             apart_bias,
             extra,
@@ -179,32 +146,29 @@ class _Run:
             self.code.numbers,
             self.code.tensors,
         )
-        states, final_state, final_memory, *self.made = made
+        self.term, states, final_state, final_memory, *self.made = made
         # A copy for those who look: what they do to it must not reach the backward pass.
         memories = self.made[0].clone() if call.record and call.cell.has_memory else None
         final = final_memory if call.cell.has_memory else None
         return (states, final_state, final, memories, *self._seen(call))
 
-    def _project(self, call: Recurrence) -> tuple[Tensor, Tensor]:
-        """The input term, with the bias of the products that are merely added; and the bias of the one kept apart."""
-        hidden, bias = call.hidden, call.bias_hh
-        apart = not call.cell.additive
-        added = (
-            None
-            if bias is None
-            else bias.clone()
-            if not apart
-            else bias.clone().index_fill_(0, torch.arange(len(bias) - hidden, len(bias)), 0.0)
-        )
-        if call.inputs is None or call.weight_ih is None:
-            assert call.input_term is not None
-            term = call.input_term.clone() if added is None else call.input_term + added
-        else:
-            if call.bias_ih is not None:
-                added = call.bias_ih if added is None else added + call.bias_ih
-            start = self.none if added is None else added
-            term = _ops().multiply(call.inputs.contiguous(), call.weight_ih.contiguous(), True, start)
-        return term, bias[-hidden:].contiguous() if apart and bias is not None else self.none
+    def _input_side(self, call: Recurrence) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The input term if it is given, else inputs, weight and bias; and the bias of the product kept apart.
+
+        The bias of a product that is merely added belongs to the input term.
+        """
+        hidden, bias, none = call.hidden, call.bias_hh, self.none
+        apart_bias = none
+        if bias is not None and not call.cell.additive:
+            apart_bias, bias = bias[-hidden:].contiguous(), torch.cat((bias[:-hidden], bias.new_zeros(hidden)))
+        if call.input_term is not None:
+            term = call.input_term.clone() if bias is None else call.input_term + bias
+            return term, none, none, none, apart_bias
+        assert call.inputs is not None and call.weight_ih is not None
+        if call.bias_ih is not None:
+            bias = call.bias_ih if bias is None else bias + call.bias_ih
+        start = none if bias is None else bias.contiguous()
+        return none, call.inputs.contiguous(), call.weight_ih.contiguous(), start, apart_bias
 
     def _seen(self, call: Recurrence) -> tuple[Tensor | None, ...]:
         if not call.record:
@@ -222,11 +186,9 @@ class _Run:
         grad_states: Tensor | None,
         grad_final: Tensor | None,
         grad_final_memory: Tensor | None,
+        *,
+        inputs_wanted: bool,
     ) -> Gradients:
-        if self.spent:
-            # Gates become their gradients in place. Who goes back twice (retain_graph) pays with a second walk forward.
-            self.forward(call)
-        self.spent = True
         code, rows = self.code, call.layout.rows
         tensors = list(code.tensors)
         integers = list(code.integers)
@@ -239,10 +201,12 @@ class _Run:
                 tensors += [*code.tensors[room : room + 4], *grown]
         zeros = torch.zeros_like(call.initial_state)
         memory = call.initial_memory
-        grad, grad_memory, grad_extra = _ops().backward(
+        wanted = call.weight_ih if inputs_wanted else None
+        grad_inputs, grad, grad_memory, grad_extra, grad_bias = _ops().backward(
             self.cell,
             self.activation,
             self.term,
+            self.none if wanted is None else wanted.contiguous(),
             call.weight_hh.contiguous(),
             call.extra[0].contiguous() if call.extra else self.none,
             call.initial_state.contiguous(),
@@ -260,6 +224,7 @@ class _Run:
             zeros if grad_final is None else grad_final.contiguous(),
             self.none if memory is None else zeros if grad_final_memory is None else grad_final_memory.contiguous(),
         )
+        # The kernel has turned the gates into their gradients, in place.
         grad_term, grad_apart = self.term, self.made[2]
         learnt = []
         for place, (step, room) in enumerate(zip(call.chain, code.rooms, strict=True)):
@@ -267,21 +232,27 @@ class _Run:
                 at = integers[9 * place + 8]
                 learnt.append(_centroid_gradient(step, tensors[at : at + 6]))
         return Gradients(
+            inputs=None if wanted is None else grad_inputs,
             input_term=grad_term,
             weight_hh=self._weight_gradient(call, states, grad_term, grad_apart),
-            bias_hh=self._bias_gradient(call, grad_term, grad_apart),
+            bias_ih=None if call.bias_ih is None else grad_bias[: grad_term.shape[1]],
+            bias_hh=self._bias_gradient(call, grad_bias),
             initial_state=grad,
             initial_memory=None if memory is None else grad_memory,
             extra=[grad_extra] if call.extra else [],
             parameters=learnt,
         )
 
-    def _bias_gradient(self, call: Recurrence, grad_term: Tensor, grad_apart: Tensor) -> Tensor | None:
+    @staticmethod
+    def turned(grad: Tensor, values: Tensor) -> Tensor:
+        return _turned(grad, [values.contiguous()], [0])
+
+    @staticmethod
+    def _bias_gradient(call: Recurrence, grad: Tensor) -> Tensor | None:
+        """Of the recurrent bias: where a product is kept apart, its part of the sums takes the last block's place."""
         if call.bias_hh is None:
             return None
-        if call.cell.additive:
-            return grad_term.sum(0)
-        return torch.cat((grad_term[:, : -call.hidden].sum(0), grad_apart.sum(0)))
+        return grad.clone() if call.cell.additive else torch.cat((grad[: -2 * call.hidden], grad[-call.hidden :]))
 
     def _weight_gradient(self, call: Recurrence, states: Tensor, grad_term: Tensor, grad_apart: Tensor) -> Tensor:
         """One big product for each kind of value that the recurrent weights were multiplied with."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from statewise.cells import Transition, TransitionGrads
-from statewise.engine.backward import FunctionArguments, Gradients, refuse_second_derivative
+from statewise.engine.backward import Gradients, Run, unroll_with
 from statewise.engine.product import RecurrentProduct
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.engine.reference import transition
@@ -17,47 +15,20 @@ from statewise.transforms import StateChange
 
 def unroll(call: Recurrence) -> Unrolled:
     """Unroll a recurrence with its derivative written out; what is seen along the way carries no gradient."""
-    arguments = FunctionArguments(call)
-    return arguments.unrolled(_Explicit.apply(arguments, *arguments.tensors))  # type: ignore[no-untyped-call]
+    return unroll_with(_Run, call)
 
 
-class _Explicit(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, arguments: FunctionArguments, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-        run = _Run(arguments.bind(tensors))
-        ctx.arguments, ctx.run = arguments, run
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors)
-        outputs = run.forward()
-        ctx.mark_non_differentiable(*(t for t in outputs[3:] if t is not None))
-        return outputs
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
-        with torch.no_grad():
-            # Rebinding through saved_tensors lets torch notice tensors that were changed in place since.
-            call = ctx.arguments.bind(ctx.saved_tensors)
-            found = ctx.run.backward(call, *grads[:3])
-            gradients = ctx.arguments.spread(
-                call, found, ctx.needs_input_grad[1:], product=torch.matmul, turned=lambda a, b: a.T @ b
-            )
-        return None, *refuse_second_derivative(gradients, (*grads, *ctx.saved_tensors))
-
-
-class _Run:
+class _Run(Run):
     """One forward pass, with what its backward pass needs."""
 
     def __init__(self, call: Recurrence) -> None:
         self.turns = call.layout.turns(reverse=call.reverse)
         self.product = RecurrentProduct(call, recording=True)
-        self.call: Recurrence | None = call
         self.members: list[tuple[Transition, ...]] = []
         self.changes: list[list[StateChange]] = []
         self.old: list[tuple[Tensor, Tensor | None]] = []
 
-    def forward(self) -> tuple[Tensor | None, ...]:
-        call, self.call = self.call, None  # the inputs are kept by save_for_backward alone
-        assert call is not None
+    def forward(self, call: Recurrence) -> tuple[Tensor | None, ...]:
         terms = call.project()
         state, memory = call.initial_state, call.initial_memory
         rows, has_memory = call.layout.rows, memory is not None
@@ -100,8 +71,19 @@ class _Run:
         )
         return (alpha, *gates)
 
+    @staticmethod
+    def turned(grad: Tensor, values: Tensor) -> Tensor:
+        return grad.T @ values
+
     def backward(
-        self, call: Recurrence, grad_states: Tensor | None, grad_final: Tensor | None, grad_final_memory: Tensor | None
+        self,
+        call: Recurrence,
+        states: Tensor,
+        grad_states: Tensor | None,
+        grad_final: Tensor | None,
+        grad_final_memory: Tensor | None,
+        *,
+        inputs_wanted: bool,
     ) -> Gradients:
         grad = torch.zeros_like(call.initial_state) if grad_final is None else grad_final.clone()
         grad_memory = None
@@ -134,7 +116,17 @@ class _Run:
                 grad_memory[: turn.rows] = old_memory
         weight, bias = self.product.gradients()
         learnt = [tensor for step in parameters for tensor in step]
-        return Gradients(grad_terms, weight, bias, grad, grad_memory, extra, learnt)
+        return Gradients(
+            inputs=grad_terms @ call.weight_ih if inputs_wanted and call.weight_ih is not None else None,
+            input_term=grad_terms,
+            bias_ih=None if call.bias_ih is None else grad_terms.sum(0),
+            weight_hh=weight,
+            bias_hh=bias,
+            initial_state=grad,
+            initial_memory=grad_memory,
+            extra=extra,
+            parameters=learnt,
+        )
 
     def _undo_chain(
         self, call: Recurrence, index: int, dh: Tensor, dc: Tensor | None, parameters: list[list[Tensor]]

@@ -94,7 +94,4 @@ class RecurrentProduct:
         total = torch.zeros_like(self._weight)
         for (first, last), (grads, values) in self._grads.items():
             total[first * self._hidden : last * self._hidden] += torch.cat(grads).T @ torch.cat(values)
-        bias = self._bias_grad
-        # A graph that is kept can be walked backward again, and must give the same once more.
-        self._grads, self._bias_grad = {}, None if bias is None else torch.zeros_like(bias)
-        return total, bias
+        return total, self._bias_grad

@@ -73,9 +73,8 @@ class RecurrentLayer(LayerParts):
         batch = self._read(input)
         with autocast_off(batch.rows.device):
             if draws is not None:
-                check_draws(
-                    draws, where=self._name, like=batch.rows, steps=batch.layout.steps, batch=batch.layout.batch
-                )
+                sizes = {"steps": batch.layout.steps, "batch": batch.layout.batch, "hidden": self.hidden_size}
+                check_draws(draws, where=self._name, like=batch.rows, **sizes)
                 restore_weight_drop(self, draws.weights)
             else:
                 draws = self._draw_all(batch, generator)

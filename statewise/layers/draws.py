@@ -37,10 +37,17 @@ class Draws:
         )
 
 
-def check_draws(draws: Draws, *, where: str, like: Tensor, steps: int, batch: int) -> None:
+def check_draws(draws: Draws, *, where: str, like: Tensor, steps: int, batch: int, hidden: int) -> None:
     """Refuse what was drawn for another input: an engine would read past its end."""
     if not isinstance(draws, Draws):
         raise DtypeError(where=f"{where} draws", got=type(draws).__name__, wanted="what layer.draw(input) gives")
+    if draws.start is not None and draws.start.shape[1:] != (batch, hidden):
+        raise ShapeError(
+            where=f"{where} draws",
+            got=f"initial states of shape {tuple(draws.start.shape)}",
+            wanted=f"(layers * directions, {batch}, {hidden})",
+            remedy="Draw anew with layer.draw(input).",
+        )
     for tensor in (tensor for tensors in draws.tensors.values() for tensor in tensors):
         if tensor.shape[0] not in (1, steps) or tensor.shape[1] != batch:
             raise ShapeError(

@@ -46,14 +46,15 @@ placement='recurrent')])
         raise DtypeError(where="upgrade.model", got=type(model).__name__, wanted="a torch.nn.Module")
     if isinstance(transforms, Iterable):
         transforms = tuple(transforms)  # an iterator would be empty at the second layer
+    for path, module in model.named_modules():
+        if isinstance(module, _TORCHS):
+            _refuse(module, _where(path))
     model = copy.deepcopy(model)
     exchanged: dict[int, nn.Module] = {}
     for path, module in list(model.named_modules(remove_duplicate=False)):
         if isinstance(module, _TORCHS):
             if id(module) not in exchanged:
-                where = f"upgrade: {path or 'the model itself'}"
-                _refuse(module, where)
-                exchanged[id(module)] = _exchange(module, where, transforms, engine, generator)
+                exchanged[id(module)] = _exchange(module, _where(path), transforms, engine, generator)
             if not path:
                 return exchanged[id(module)]
             parent, _, name = path.rpartition(".")
@@ -65,6 +66,10 @@ placement='recurrent')])
             wanted="a model with a torch.nn.RNN, GRU or LSTM in it",
         )
     return model
+
+
+def _where(path: str) -> str:
+    return f"upgrade: {path or 'the model itself'}"
 
 
 def _refuse(old: _TORCHS, where: str) -> None:
@@ -90,6 +95,19 @@ def _refuse(old: _TORCHS, where: str) -> None:
             wanted="proj_size=0",
             remedy="Put a torch.nn.Linear after the layer, or leave this layer out of what is upgraded.",
         )
+    if changed := old.state_dict().keys() ^ _weights(old):
+        raise ArgumentError(
+            where=where,
+            got=f"a layer with {sorted(changed)} added or missing",
+            wanted="the weights of torch.nn's layer and nothing else",
+            remedy="Remove weight_norm, pruning and the like first, then put them on the new layer.",
+        )
+
+
+def _weights(old: _TORCHS) -> set[str]:
+    kinds = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if old.bias else ()))
+    ends = ("", "_reverse") if old.bidirectional else ("",)
+    return {f"{kind}_l{layer}{end}" for kind in kinds for layer in range(old.num_layers) for end in ends}
 
 
 def _exchange(
@@ -123,25 +141,16 @@ def _exchange(
     except StatewiseError as error:
         error.add_note(where)
         raise
-    _hand_over(old, new, where)
+    _hand_over(old, new)
     new.reset_transforms(generator)
     return new.train(old.training)
 
 
-def _hand_over(old: _TORCHS, new: RecurrentLayer, where: str) -> None:
+def _hand_over(old: _TORCHS, new: RecurrentLayer) -> None:
     """Give the new layer the very parameters of the old one, so that tied weights stay tied, and its hooks."""
-    weights = {name for name, _ in new.named_parameters() if name.startswith(("weight_ih", "weight_hh", "bias_"))}
-    if old.state_dict().keys() != weights:
-        raise ArgumentError(
-            where=where,
-            got=f"a layer with {sorted(old.state_dict().keys() ^ weights)} added or missing",
-            wanted="the weights of torch.nn's layer and nothing else",
-            remedy="Remove weight_norm, pruning and the like first, then put them on the new layer.",
-        )
-    device = next(old.parameters()).device
+    kept, device = dict(old.named_parameters()), next(old.parameters()).device
     for name, parameter in list(new.named_parameters()):
-        kept = old.get_parameter(name) if name in weights else nn.Parameter(torch.empty_like(parameter, device=device))
-        setattr(new, name, kept)
+        setattr(new, name, kept.get(name, nn.Parameter(torch.empty_like(parameter, device=device))))
     for name, value in vars(old).items():
         if "_hook" in name:
             setattr(new, name, value)

@@ -276,8 +276,12 @@ inline void gemm_turned(const T* a, int64_t lda, const T* b, int64_t ldb, int64_
             const int64_t width = std::min(kPanel, n - column);
             for (int64_t step = 0; step < depth; ++step) {
                 T* to = buffer + step * kPanel;
-                std::memcpy(to, b + (from + step) * ldb + column, size_t(width) * sizeof(T));
-                std::fill(to + width, to + kPanel, T(0));
+                const T* row = b + (from + step) * ldb + column;
+                if (width == kPanel) {
+                    for (int64_t j = 0; j < kPanel; j += Vec<T>::width) Vec<T>::store(to + j, Vec<T>::load(row + j));
+                } else {
+                    std::fill(std::copy(row, row + width, to), to + kPanel, T(0));
+                }
             }
             for (int64_t i = 0; i < blocks; ++i) {
                 const int64_t row = row_begin + rows * i / blocks, next = row_begin + rows * (i + 1) / blocks;

@@ -7,6 +7,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
@@ -103,77 +104,6 @@ Problem<T> problem_of(const Tensor& weight, const Tensor& apart_bias, const Tens
     return p;
 }
 
-// `term` is changed in place into what backward needs. Tensors that a cell does not need are empty.
-Tensors forward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight, const Tensor& apart_bias,
-                const Tensor& extra, const Tensor& initial_state, const Tensor& initial_memory,
-                at::IntArrayRef batch_sizes, bool reverse, bool start_at_one, const Tensor& mask, bool mask_constant,
-                bool memory_changes, at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors) {
-    const int64_t rows = term.size(0), hidden = weight.size(1);
-    Tensor states = at::empty({rows, hidden}, term.options()), state = initial_state.clone();
-    Tensor none = at::empty({0}, term.options());
-    Tensor apart = none, gated = none, memories = none, cell_memories = none, memory = initial_memory.clone();
-    AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_forward", [&] {
-        with_cell<scalar_t>(cell, activation, [&](auto chosen) {
-            using Cell = decltype(chosen);
-            if (Cell::apart) apart = at::empty({rows, hidden}, term.options());
-            if (Cell::gated_from >= 0) gated = at::empty({rows, hidden}, term.options());
-            if (Cell::has_memory) memories = at::empty({rows, hidden}, term.options());
-            cell_memories = memory_changes ? at::empty({rows, hidden}, term.options()) : memories;
-            auto p = problem_of<scalar_t>(weight, apart_bias, extra, initial_state, initial_memory, batch_sizes, reverse,
-                                          start_at_one, mask, mask_constant);
-            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
-            p.memory_changes = memory_changes;
-            p.term = data<scalar_t>(term);
-            p.apart = data<scalar_t>(apart);
-            p.gated = data<scalar_t>(gated);
-            p.states = data<scalar_t>(states);
-            p.memories = data<scalar_t>(memories);
-            p.cell_memories = data<scalar_t>(cell_memories);
-            p.state = data<scalar_t>(state);
-            p.memory = data<scalar_t>(memory);
-            Walk<scalar_t, Cell>(p, at::get_num_threads()).forward();
-        });
-    });
-    return {states, state, memory, memories, cell_memories, apart, gated};
-}
-
-// `term` and the product kept apart (made[5]) are changed in place into their gradients.
-Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight, const Tensor& extra,
-                 const Tensor& initial_state, const Tensor& initial_memory, at::IntArrayRef batch_sizes, bool reverse,
-                 const Tensor& mask, bool mask_constant, bool memory_changes, at::IntArrayRef integers,
-                 at::ArrayRef<double> numbers, const Tensors& tensors, const Tensors& made, const Tensor& grad_states,
-                 const Tensor& grad_final, const Tensor& grad_final_memory) {
-    const int64_t hidden = weight.size(1);
-    Tensor grad = grad_final.clone(), grad_memory = grad_final_memory.clone(), grad_extra = at::zeros_like(extra);
-    AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_backward", [&] {
-        with_cell<scalar_t>(cell, activation, [&](auto chosen) {
-            using Cell = decltype(chosen);
-            auto p = problem_of<scalar_t>(weight, Tensor(grad_extra.new_empty({0})), extra, initial_state,
-                                          initial_memory, batch_sizes, reverse, false, mask, mask_constant);
-            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
-            p.memory_changes = memory_changes;
-            p.term = data<scalar_t>(term);
-            p.states = data<scalar_t>(made[0]);
-            p.memories = data<scalar_t>(made[3]);
-            p.cell_memories = data<scalar_t>(made[4]);
-            p.apart = data<scalar_t>(made[5]);
-            p.gated = data<scalar_t>(made[6]);
-            p.grad_states = data<scalar_t>(grad_states);
-            p.grad = data<scalar_t>(grad);
-            p.grad_memory = data<scalar_t>(grad_memory);
-            const int threads = at::get_num_threads();
-            std::vector<std::vector<scalar_t>> sums(size_t(std::max(threads, 1)));
-            p.extra_sums = sums.data();
-            Walk<scalar_t, Cell>(p, threads).backward();
-            scalar_t* total = data<scalar_t>(grad_extra);
-            for (const auto& sum : sums) {
-                for (size_t i = 0; i < sum.size(); ++i) total[i] += sum[i];
-            }
-        });
-    });
-    return {grad, grad_memory, grad_extra};
-}
-
 // x B for many rows, B = weight^T (or weight itself): with packed panels faster than the general matrix library.
 Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Tensor& bias) {
     const int64_t rows = x.size(0), inner = x.size(1), columns = weight.size(transpose ? 0 : 1);
@@ -195,6 +125,110 @@ Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Ten
         });
     });
     return out;
+}
+
+// The input term is `given`, or inputs weight_ih^T + bias. Tensors that a cell does not need are empty.
+Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Tensor& inputs, const Tensor& weight_ih,
+                const Tensor& bias, const Tensor& weight, const Tensor& apart_bias,
+                const Tensor& extra, const Tensor& initial_state, const Tensor& initial_memory,
+                at::IntArrayRef batch_sizes, bool reverse, bool start_at_one, const Tensor& mask, bool mask_constant,
+                bool memory_changes, at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors) {
+    const bool ready = given.numel() > 0;
+    const int64_t rows = ready ? given.size(0) : inputs.size(0), hidden = weight.size(1), width = weight.size(0);
+    const int threads = at::get_num_threads();
+    Tensor term = given;
+    Tensor states = at::empty({rows, hidden}, weight.options()), state = initial_state.clone();
+    Tensor none = at::empty({0}, weight.options());
+    Tensor apart = none, gated = none, memories = none, cell_memories = none, memory = initial_memory.clone();
+    AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "statewise_forward", [&] {
+        with_cell<scalar_t>(cell, activation, [&](auto chosen) {
+            using Cell = decltype(chosen);
+            if (Cell::apart) apart = at::empty({rows, hidden}, weight.options());
+            if (Cell::gated_from >= 0) gated = at::empty({rows, hidden}, weight.options());
+            if (Cell::has_memory) memories = at::empty({rows, hidden}, weight.options());
+            cell_memories = memory_changes ? at::empty({rows, hidden}, weight.options()) : memories;
+            auto p = problem_of<scalar_t>(weight, apart_bias, extra, initial_state, initial_memory, batch_sizes, reverse,
+                                          start_at_one, mask, mask_constant);
+            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
+            p.memory_changes = memory_changes;
+            if (!ready && takes_inputs(p, Cell::blocks, inputs.size(1), threads)) {
+                term = at::empty({rows, width}, weight.options());
+                p.input = inputs.size(1);
+                p.inputs = data<scalar_t>(inputs);
+                p.input_weight = data<scalar_t>(weight_ih);
+                p.input_bias = data<scalar_t>(bias);
+            } else if (!ready) {
+                term = multiply(inputs, weight_ih, true, bias);
+            }
+            p.term = data<scalar_t>(term);
+            p.apart = data<scalar_t>(apart);
+            p.gated = data<scalar_t>(gated);
+            p.states = data<scalar_t>(states);
+            p.memories = data<scalar_t>(memories);
+            p.cell_memories = data<scalar_t>(cell_memories);
+            p.state = data<scalar_t>(state);
+            p.memory = data<scalar_t>(memory);
+            Walk<scalar_t, Cell>(p, threads).forward();
+        });
+    });
+    return {term, states, state, memory, memories, cell_memories, apart, gated};
+}
+
+// Adds up what the threads found; a thread that had no part in it left its sum empty.
+template <class T>
+void total_of(const std::vector<std::vector<T>>& sums, T* total) {
+    for (const auto& sum : sums) {
+        for (size_t i = 0; i < sum.size(); ++i) total[i] += sum[i];
+    }
+}
+
+// `term` and the product kept apart (made[5]) are changed in place into their gradients. With weight_ih the gradient of
+// the inputs is wanted too.
+Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight_ih, const Tensor& weight,
+                 const Tensor& extra,
+                 const Tensor& initial_state, const Tensor& initial_memory, at::IntArrayRef batch_sizes, bool reverse,
+                 const Tensor& mask, bool mask_constant, bool memory_changes, at::IntArrayRef integers,
+                 at::ArrayRef<double> numbers, const Tensors& tensors, const Tensors& made, const Tensor& grad_states,
+                 const Tensor& grad_final, const Tensor& grad_final_memory) {
+    const int64_t hidden = weight.size(1);
+    Tensor grad = grad_final.clone(), grad_memory = grad_final_memory.clone(), grad_extra = at::zeros_like(extra);
+    Tensor grad_inputs = grad_extra.new_empty({0}), grad_bias;
+    AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_backward", [&] {
+        with_cell<scalar_t>(cell, activation, [&](auto chosen) {
+            using Cell = decltype(chosen);
+            auto p = problem_of<scalar_t>(weight, Tensor(grad_extra.new_empty({0})), extra, initial_state,
+                                          initial_memory, batch_sizes, reverse, false, mask, mask_constant);
+            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
+            p.memory_changes = memory_changes;
+            p.term = data<scalar_t>(term);
+            p.states = data<scalar_t>(made[0]);
+            p.memories = data<scalar_t>(made[3]);
+            p.cell_memories = data<scalar_t>(made[4]);
+            p.apart = data<scalar_t>(made[5]);
+            p.gated = data<scalar_t>(made[6]);
+            p.grad_states = data<scalar_t>(grad_states);
+            p.grad = data<scalar_t>(grad);
+            p.grad_memory = data<scalar_t>(grad_memory);
+            const int threads = at::get_num_threads();
+            const bool wanted = weight_ih.numel() > 0;
+            const bool here = wanted && takes_inputs(p, Cell::blocks, weight_ih.size(1), threads);
+            if (here) {
+                grad_inputs = at::empty({term.size(0), weight_ih.size(1)}, term.options());
+                p.input = weight_ih.size(1);
+                p.input_weight = data<scalar_t>(weight_ih);
+                p.grad_inputs = data<scalar_t>(grad_inputs);
+            }
+            std::vector<std::vector<scalar_t>> extra_sums(size_t(std::max(threads, 1))), bias_sums(extra_sums.size());
+            p.extra_sums = extra_sums.data();
+            p.bias_sums = bias_sums.data();
+            Walk<scalar_t, Cell>(p, threads).backward();
+            if (wanted && !here) grad_inputs = multiply(term, weight_ih, false, grad_extra.new_empty({0}));
+            grad_bias = at::zeros({(Cell::blocks + Cell::apart) * hidden}, term.options());
+            total_of(extra_sums, data<scalar_t>(grad_extra));
+            total_of(bias_sums, data<scalar_t>(grad_bias));
+        });
+    });
+    return {grad_inputs, grad, grad_memory, grad_extra, grad_bias};
 }
 
 // sum_i grad[first_i : first_i + rows of values_i]^T values_i for values of one width: a weight's gradient.
@@ -240,15 +274,15 @@ void fill_lanes(const Tensor& out, at::IntArrayRef seeds, bool normal, double me
 
 TORCH_LIBRARY(statewise_native, library) {
     library.def(
-        "forward(int cell, int activation, Tensor(a!) term, Tensor weight, Tensor apart_bias, Tensor extra, "
+        "forward(int cell, int activation, Tensor(a!) given, Tensor inputs, Tensor weight_ih, Tensor bias, "
+        "Tensor weight, Tensor apart_bias, Tensor extra, "
         "Tensor initial_state, Tensor initial_memory, int[] batch_sizes, bool reverse, bool start_at_one, Tensor mask, "
         "bool mask_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors) -> Tensor[]");
     library.def(
-        "backward(int cell, int activation, Tensor(a!) term, Tensor weight, Tensor extra, Tensor initial_state, "
+        "backward(int cell, int activation, Tensor(a!) term, Tensor weight_ih, Tensor weight, Tensor extra, Tensor initial_state, "
         "Tensor initial_memory, int[] batch_sizes, bool reverse, Tensor mask, bool mask_constant, bool memory_changes, "
         "int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
-    library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias) -> Tensor");
     library.def("fill_lanes(Tensor(a!) out, int[] seeds, bool normal, float mean, float std) -> ()");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
 }
@@ -256,7 +290,6 @@ TORCH_LIBRARY(statewise_native, library) {
 TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
     library.impl("forward", forward);
     library.impl("backward", backward);
-    library.impl("multiply", multiply);
     library.impl("fill_lanes", fill_lanes);
     library.impl("weight_gradient", weight_gradient);
 }

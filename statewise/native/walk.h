@@ -49,6 +49,12 @@ struct Problem {
     std::vector<Operation<T>> chain;
     bool memory_changes = false;  // a transform changes the memory, so the cell's own is kept beside it
 
+    // The input term is made on the way where its weights fit into the cache too; else it comes ready in `term`.
+    int64_t input = 0;
+    const T* inputs = nullptr;
+    const T* input_weight = nullptr;  // W, (blocks * hidden, input)
+    const T* input_bias = nullptr;    // (blocks * hidden), may be null
+
     T* term = nullptr;
     T* apart = nullptr;
     T* gated = nullptr;
@@ -62,16 +68,33 @@ struct Problem {
     const T* grad_states = nullptr;  // may be null
     T* grad = nullptr;               // batch: at first of the final state, at the end of the initial one
     T* grad_memory = nullptr;        // batch
-    std::vector<T>* extra_sums = nullptr;  // one for each thread
+    T* grad_inputs = nullptr;        // null: not wanted here
+    // One of each for every thread: the gradients of the cell's own parameters, and of the biases (those of the term,
+    // then of the product kept apart).
+    std::vector<T>* extra_sums = nullptr;
+    std::vector<T>* bias_sums = nullptr;
 };
+
+// What stays in a core's own cache beside the rows that are worked on.
+constexpr int64_t kOwnCache = 768 * 1024;
+
+// Whether the threads share columns rather than rows.
+template <class T>
+inline bool by_columns(const Problem<T>& p, int64_t blocks, int threads) {
+    return threads > 1 && (int64_t(sizeof(T)) * blocks * p.hidden * p.hidden > kOwnCache || p.batch < 4 * threads);
+}
+
+// Whether the products with the inputs are best made step by step, while a step's rows are in the cache.
+template <class T>
+inline bool takes_inputs(const Problem<T>& p, int64_t blocks, int64_t input, int threads) {
+    return !by_columns(p, blocks, threads) && int64_t(sizeof(T)) * blocks * p.hidden * (p.hidden + input) <= kOwnCache;
+}
 
 template <class T, class Cell>
 class Walk {
 public:
-    explicit Walk(Problem<T>& problem, int threads) : p(problem), threads_(threads) {
-        const int64_t bytes = int64_t(sizeof(T)) * Cell::blocks * p.hidden * p.hidden;
-        by_columns_ = threads > 1 && (bytes > kOwnCache || p.batch < 4 * threads);
-    }
+    explicit Walk(Problem<T>& problem, int threads)
+        : p(problem), threads_(threads), by_columns_(by_columns(problem, Cell::blocks, threads)) {}
 
     void forward() {
         pack_forward();
@@ -91,6 +114,7 @@ public:
         for (const auto& op : p.chain) feeds_old_ = feeds_old_ || op.kind == Kind::kZoneout;
         run_team(threads_, [&](int rank, int size, Barrier& barrier) {
             if (Cell::extra_rows) p.extra_sums[rank].assign(size_t(Cell::extra_rows * p.hidden), T(0));
+            p.bias_sums[rank].assign(size_t((Cell::blocks + Cell::apart) * p.hidden), T(0));
             for (size_t i = p.turns.size(); i-- > 0;) {
                 unstep(p.turns[i], i > 0 ? &p.turns[i - 1] : nullptr, rank, size, barrier);
             }
@@ -98,15 +122,15 @@ public:
     }
 
 private:
-    // What stays in a core's own cache beside the rows that are worked on.
-    static constexpr int64_t kOwnCache = 768 * 1024;
     static constexpr int64_t kAddedBlocks =
         Cell::gated_from >= 0 ? Cell::gated_from : Cell::blocks - (Cell::apart ? 1 : 0);
 
     Problem<T>& p;
     int threads_;
-    bool by_columns_ = false, feeds_old_ = false;
+    const bool by_columns_;
+    bool feeds_old_ = false;
     Packed<T> added_, special_;  // the products with the state that are added, and the one kept apart or gated
+    Packed<T> input_;
     std::vector<T> masked_, work_, through_, old_memory_;
 
     // The rows of a step that belong to a thread.
@@ -137,11 +161,13 @@ private:
         const int64_t h = p.hidden;
         if (kAddedBlocks > 0) added_ = Packed<T>::transposed(p.weight, kAddedBlocks * h, h, h);
         if (kAddedBlocks < Cell::blocks) special_ = Packed<T>::transposed(p.weight + kAddedBlocks * h * h, h, h, h);
+        if (p.inputs) input_ = Packed<T>::transposed(p.input_weight, Cell::blocks * h, p.input, p.input);
     }
     void pack_backward() {
         const int64_t h = p.hidden;
         if (kAddedBlocks > 0) added_ = Packed<T>::plain(p.weight, kAddedBlocks * h, h, h);
         if (kAddedBlocks < Cell::blocks) special_ = Packed<T>::plain(p.weight + kAddedBlocks * h * h, h, h, h);
+        if (p.grad_inputs) input_ = Packed<T>::plain(p.input_weight, Cell::blocks * h, p.input, p.input);
     }
 
     Row<T> row_of(const Turn& turn, int64_t row) const {
@@ -171,6 +197,15 @@ private:
             meet(barrier);
         }
         T* term = p.term + turn.start * width;
+        if (p.inputs) {
+            if (p.input_bias) {
+                for (int64_t row = mine.begin; row < mine.end; ++row) {
+                    std::copy(p.input_bias, p.input_bias + width, term + row * width);
+                }
+            }
+            multiply(p.inputs + turn.start * p.input, p.input, input_, term, width, p.input_bias != nullptr, turn, rank,
+                     size);
+        }
         if (kAddedBlocks > 0) multiply(source, h, added_, term, width, true, turn, rank, size);
         if (Cell::apart) multiply(source, h, special_, p.apart + turn.start * h, h, false, turn, rank, size);
         meet(barrier);
@@ -249,6 +284,7 @@ private:
             }
             meet(barrier);
         }
+        add_up(turn, mine, p.bias_sums[rank].data());
         const bool masked = p.mask.data != nullptr;
         T* to = masked ? masked_.data() : p.grad;
         bool accumulate = !masked && (Cell::direct || feeds_old_);
@@ -257,6 +293,9 @@ private:
             accumulate = true;
         }
         if (Cell::apart) multiply(p.apart + turn.start * h, h, special_, to, h, accumulate, turn, rank, size);
+        if (p.grad_inputs) {
+            multiply(grad_term, width, input_, p.grad_inputs + turn.start * p.input, p.input, false, turn, rank, size);
+        }
         meet(barrier);
         if (masked) {
             const bool add = Cell::direct || feeds_old_;
@@ -267,6 +306,16 @@ private:
                 over_units<T>(h, [&](auto unit) { unit.store(old, add ? unit.load(old) + unit.load(from) : unit.load(from)); });
             }
             meet(barrier);
+        }
+    }
+
+    // The gradients of the biases, while the rows are at hand.
+    void add_up(const Turn& turn, const Share& mine, T* sum) const {
+        const int64_t h = p.hidden, width = Cell::blocks * h;
+        for (int64_t row = turn.start + mine.begin; row < turn.start + mine.end; ++row) {
+            over_units<T>(width, [&](auto unit) { unit.add(sum, unit.load(p.term + row * width)); });
+            if (!Cell::apart) continue;
+            over_units<T>(h, [&](auto unit) { unit.add(sum + width, unit.load(p.apart + row * h)); });
         }
     }
 

@@ -6,21 +6,25 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import statewise
 from contracts.cells import CellContract
 from contracts.members import MEMBERS, Member
 from contracts.passes import Case, assert_same, cases, few_examples, run
+from contracts.transforms import TransformContract
 from statewise import Transform
 from statewise.cells import Cell
 from statewise.errors import ArgumentError
 from statewise.native import load_native
+from statewise.transforms import Sizes
 
 PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 
@@ -51,6 +55,7 @@ def test_the_blocks_of_the_page_run_in_order() -> None:
     module, _ = contributed()
     assert issubclass(module.TestUGRNN, CellContract)
     assert module.TestUGRNN.cell == module.UGRNNCell()
+    assert issubclass(module.TestLeak, TransformContract)
 
 
 class TestTheWorkedCell(CellContract):
@@ -75,7 +80,25 @@ class TestTheWorkedCell(CellContract):
         assert_planned_in_python(statewise.RecurrentLayer(self.cell, 3, 4), "it has no code for the cell UGRNN")
 
 
-class TestTheWorkedTransform:
+class TestTheWorkedTransform(TransformContract):
+    @property
+    def printed(self) -> TransformContract:
+        """The class of the page, which says all that the contract asks."""
+        made: TransformContract = contributed()[0].TestLeak()
+        return made
+
+    def settings(self) -> st.SearchStrategy[Any]:
+        return self.printed.settings()
+
+    def silent(self) -> st.SearchStrategy[Any]:
+        return self.printed.silent()
+
+    def shapes(self, transform: Any, sizes: Sizes) -> list[tuple[int, ...]] | None:
+        return self.printed.shapes(transform, sizes)
+
+    def off_in_eval(self, transform: Any) -> bool:
+        return self.printed.off_in_eval(transform)
+
     def leak(self, **options: float) -> Transform:
         made: Transform = contributed()[0].Leak(**options)
         return made
@@ -104,7 +127,7 @@ class TestTheWorkedTransform:
         assert_planned_in_python(statewise.GRU(3, 4, transforms=self.leak()), "it has no code for Leak")
 
     def test_a_share_outside_its_range_is_refused(self) -> None:
-        with pytest.raises(ArgumentError, match=r"Leak.start: got 1.5, wanted a number between 0 and 1"):
+        with pytest.raises(ArgumentError, match=r"Leak.start: got 1.5, wanted a number above 0, at most 1"):
             self.leak(start=1.5)
 
 

@@ -260,6 +260,12 @@ class TestRandomness:
         with only(form), pytest.raises((StatewiseError, RuntimeError)):
             layer(sequences(), draws=other.draw(sequences()))
 
+    @pytest.mark.parametrize(("hidden", "batch"), [(7, BATCH), (HIDDEN, 3), (HIDDEN, 1)])
+    def test_drawn_initial_states_of_another_shape_are_refused(self, hidden: int, batch: int) -> None:
+        draws = OrthogonalRNN(INPUT, hidden).draw(sequences(STEPS, batch, INPUT))
+        with refused(ShapeError, f"initial states of shape (1, {batch}, {hidden})", "2, 5)", "layer.draw("):
+            OrthogonalRNN(INPUT, HIDDEN)(sequences(), draws=draws)
+
     def test_draws_on_another_device_are_refused(self) -> None:
         layer = LSTM(INPUT, HIDDEN, transforms=Noise("gaussian", 1.0))
         with refused(DeviceError, "draws: got meta", "wanted cpu"):

@@ -70,7 +70,8 @@ def test_all_of_a_kind_are_changed_and_a_base_class_means_all_its_kinds() -> Non
     )
     layer.retune(Zoneout, p=0.4)
     assert layer.transforms[:2] == (Zoneout(0.4, layers=(0,)), Zoneout(0.4, layers=(1,)))
-    layer.retune(StateTransform, layers=(1,))
+    every_state_transform: Any = StateTransform
+    layer.retune(every_state_transform, layers=(1,))
     assert layer.transforms == (Zoneout(0.4, layers=(1,)), Zoneout(0.4, layers=(1,)), OutputDropout(0.3))
 
 
