@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
@@ -61,8 +62,6 @@ class LayerParts(nn.Module):
                 raise ArgumentError(where=f"{self._name}.{name}", got=value, wanted="a whole number of at least 1")
         if dtype is not None and not dtype.is_floating_point:
             raise DtypeError(where=f"{self._name}.dtype", got=dtype, wanted="a floating point dtype")
-        if engine not in ENGINES:
-            raise ArgumentError(where=f"{self._name}.engine", got=engine, wanted=f"one of {', '.join(ENGINES)}")
         self.cell, self.input_size, self.hidden_size, self.num_layers = cell, input_size, hidden_size, num_layers
         self.bias, self.batch_first = bias, batch_first
         self.dropout = probability(f"{self._name}.dropout", dropout)
@@ -75,6 +74,17 @@ class LayerParts(nn.Module):
     @property
     def _name(self) -> str:
         return f"statewise.{type(self).__name__.removeprefix('Parametrized')}"  # torch renames what it parametrizes
+
+    @property
+    def engine(self) -> str:
+        """The engine asked for: "auto", "cpu" or "reference"."""
+        return self._engine
+
+    @engine.setter
+    def engine(self, engine: str) -> None:
+        if engine not in ENGINES:
+            raise ArgumentError(where=f"{self._name}.engine", got=engine, wanted=f"one of {', '.join(ENGINES)}")
+        self._engine = engine
 
     @property
     def num_directions(self) -> int:
@@ -98,7 +108,7 @@ class LayerParts(nn.Module):
             warnings.warn(
                 f"{self._name}: dropout={self.dropout} acts between layers, and there is only one; "
                 "use transforms=OutputDropout(p) to drop the output.",
-                stacklevel=4,
+                stacklevel=_level_of_the_caller(),
             )
 
     def _check_transforms(self, transforms: Transform | Iterable[Transform]) -> tuple[Transform, ...]:
@@ -127,7 +137,7 @@ class LayerParts(nn.Module):
                 f"{self._name}: {self.cell.name} passes its state on linearly, so noise fed back grows with every step "
                 "(its variance by (1 + v)^t - 1). Use placement='outputs', or keep the noise small.",
                 CompoundingNoiseWarning,
-                stacklevel=5,
+                stacklevel=_level_of_the_caller(),
             )
 
     def _check_order(self, transforms: Sequence[Transform]) -> None:
@@ -251,3 +261,11 @@ class LayerParts(nn.Module):
         parts += [f"{name}={getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
         parts += [f"transforms={list(self._transforms)}"] if self._transforms else []
         return ", ".join(parts + ([f"engine={self.engine!r}"] if self.engine != "auto" else []))
+
+
+def _level_of_the_caller() -> int:
+    """How far up the stack the code that uses the library is: a warning should point there."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("statewise."):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -39,8 +39,7 @@ def upgrade(
     >>> from statewise.transforms import Noise
     >>> tagger = nn.ModuleDict({"rnn": nn.LSTM(4, 8), "head": nn.Linear(8, 3)})
     >>> upgrade(tagger, transforms=Noise("gaussian", 0.5))["rnn"]
-    LSTM(4, 8, transforms=[Noise(layers=None, law='gaussian', gamma=0.5, alpha=2.0, mode='multiplicative', \
-placement='recurrent')])
+    LSTM(4, 8, transforms=[Noise('gaussian', 0.5, placement='recurrent')])
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(where="upgrade.model", got=type(model).__name__, wanted="a torch.nn.Module")

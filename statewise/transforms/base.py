@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class Sizes(NamedTuple):
     device: torch.device
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Transform(ABC):
     """Something that happens to the state, or to the inputs or outputs, of a recurrent layer.
 
@@ -60,6 +60,17 @@ class Transform(ABC):
                 got=self.layers,
                 wanted="a tuple of layer indices, counted from 0, or None for all",
             )
+
+    def __repr__(self) -> str:
+        """The call that makes it: what must be given, then what differs from its default."""
+        parts = []
+        for entry in sorted(fields(self), key=lambda entry: entry.kw_only):
+            value = getattr(self, entry.name)
+            if entry.default is MISSING:
+                parts.append(repr(value))
+            elif value != entry.default:
+                parts.append(f"{entry.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
     @abstractmethod

@@ -17,7 +17,7 @@ SIMILARITIES = ("dot", "euclidean", "sqeuclidean")
 TRANSITIONS = ("mixture", "sample", "argmax", "st_argmax", "gumbel_hard", "noisy")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Centroids(StateTransform):
     """Draws the state to k learnable centroids, softly or by choosing one.
 

@@ -18,7 +18,7 @@ def dropout_mask(shape: tuple[int, ...], p: float, stream: Stream, like: Sizes) 
     return stream.uniform(mask).ge_(p).div_(1 - p)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Dropout(SequenceTransform):
     p: float
 
@@ -43,7 +43,7 @@ class _Dropout(SequenceTransform):
         return sequence * draws[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InputDropout(_Dropout):
     """Dropout on what enters a layer, with fresh masks at every step.
 
@@ -59,7 +59,7 @@ class InputDropout(_Dropout):
     _before = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OutputDropout(_Dropout):
     """Dropout on what leaves a layer, with fresh masks at every step; it is not fed back.
 
@@ -73,7 +73,7 @@ class OutputDropout(_Dropout):
     """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LockedInputDropout(_Dropout):
     """Variational dropout on what enters a layer: one mask for all steps of a sequence.
 
@@ -90,7 +90,7 @@ class LockedInputDropout(_Dropout):
     _before = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LockedDropout(_Dropout):
     """Variational dropout on what leaves a layer: one mask for all steps of a sequence; it is not fed back.
 

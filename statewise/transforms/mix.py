@@ -75,7 +75,7 @@ class Pairing:
                 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ThroughTimeMix(Transform):
     """Mixes the states that two paired sequences reach from one shared state.
 

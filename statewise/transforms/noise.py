@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from statewise.errors import StatewiseError
 from statewise.transforms.base import Place, SequenceTransform, Sizes, StateChange, StateGrads, StateTransform, choice
 from statewise.transforms.base import finite as _finite
 from statewise.transforms.laws import law as find_law
@@ -17,7 +18,7 @@ MODES = ("multiplicative", "additive")
 PLACEMENTS = ("recurrent", "outputs", "last")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Noise(StateTransform, SequenceTransform):
     """Unbiased noise that multiplies, or is added to, the hidden state while training.
 
@@ -50,7 +51,11 @@ class Noise(StateTransform, SequenceTransform):
     def __post_init__(self) -> None:
         super().__post_init__()
         _finite("Noise.gamma", self.gamma)
-        find_law(self.law).check(self.gamma, self.alpha)
+        try:
+            find_law(self.law).check(self.gamma, self.alpha)
+        except StatewiseError as error:  # a law does not know whose argument it checks
+            where = f"Noise.{error.where.rpartition('.')[2]}"
+            raise type(error)(where=where, got=error.got, wanted=error.wanted, remedy=error.remedy) from None
         choice("Noise.mode", self.mode, MODES)
         if self.placement is not None:
             choice("Noise.placement", self.placement, PLACEMENTS)

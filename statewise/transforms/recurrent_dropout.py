@@ -11,7 +11,7 @@ from statewise.transforms.dropout import dropout_mask
 from statewise.transforms.streams import Stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecurrentDropout(Transform):
     """Dropout of the recurrent term of every gate, and of the input term if asked, in the general form.
 

@@ -70,6 +70,8 @@ class Stream:
 
     def fill(self, out: Tensor, fill: Fill) -> Tensor:
         """Fill ``out`` (steps, ...) in place, one step after the other, and return it."""
+        if out.is_meta:
+            return out  # a shape without numbers has nothing to be drawn
         sources = [torch.Generator(out.device).manual_seed(seed) for seed in self._seeds()]
         for step, rows in enumerate(out):
             fill(rows, sources[step % LANES])

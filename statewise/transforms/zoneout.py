@@ -11,7 +11,7 @@ from statewise.transforms.base import Sizes, StateChange, StateGrads, StateTrans
 from statewise.transforms.streams import Stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Zoneout(StateTransform):
     """Each unit keeps its previous value with a given probability.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contracts.cells import CellContract
-
 from statewise.cells import MGUCell
 
 

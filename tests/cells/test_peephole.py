@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
+
 from contracts.cells import CellContract, Step
 from contracts.passes import Case, assert_close
-
 from statewise.cells import LSTMCell, PeepholeLSTMCell
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from contracts.cells import CellContract, TorchCellContract
 
+from contracts.cells import CellContract, TorchCellContract
 from statewise.cells import NONLINEARITIES, RNNCell, modrelu
 from statewise.errors import ArgumentError
 

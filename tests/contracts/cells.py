@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from hypothesis import given
+from torch import Tensor, nn
+
 from contracts.members import MEMBERS, Member, Weights
 from contracts.passes import (
     Case,
@@ -23,9 +26,6 @@ from contracts.passes import (
     run,
     some_examples,
 )
-from hypothesis import given
-from torch import Tensor, nn
-
 from statewise.cells import Cell, Product, Transition
 from statewise.layers.single import SingleStep
 
@@ -65,7 +65,7 @@ class Step:
 
     def __init__(self, cell: Cell, case: Case) -> None:
         rows, hidden, blocks = case.batch, case.hidden, len(cell.blocks)
-        shapes = {"input term": (rows, blocks * hidden), "state": (rows, hidden)}
+        shapes: dict[str, tuple[int, ...]] = {"input term": (rows, blocks * hidden), "state": (rows, hidden)}
         shapes |= {"memory": (rows, hidden)} if cell.has_memory else {}
         shapes |= {"weight": (blocks * hidden, hidden), "bias": (blocks * hidden,)}
         shapes |= {name: (count, hidden) if count else (hidden,) for name, count in cell.extra_parameters}
@@ -171,7 +171,9 @@ class CellContract(SingleStepContract):
         # The input term is all that the truth sees of the inputs, as if W were the identity.
         extra = [leaves[name] for name, _ in self.cell.extra_parameters]
         eye = torch.eye(leaves["input term"].shape[1], dtype=case.dtype)
-        p = Weights(eye, leaves["weight"], torch.zeros_like(leaves["bias"]), leaves["bias"], extra[0] if extra else None)
+        p = Weights(
+            eye, leaves["weight"], torch.zeros_like(leaves["bias"]), leaves["bias"], extra[0] if extra else None
+        )
         for row in range(case.batch):
             memory = leaves["memory"][row] if self.cell.has_memory else None
             h, c = self.member.truth(leaves["input term"][row], leaves["state"][row], memory, p)

@@ -70,7 +70,10 @@ def _recurrent_dropouts() -> dict[str, Chain]:
     return found
 
 
-_noise, _added = Noise("gaussian", 0.4, placement="recurrent"), Noise("gumbel", 0.2, mode="additive", placement="recurrent")
+_noise, _added = (
+    Noise("gaussian", 0.4, placement="recurrent"),
+    Noise("gumbel", 0.2, mode="additive", placement="recurrent"),
+)
 _near, _zoned = Centroids(4, similarity="euclidean"), Zoneout(0.3, memory=0.2)
 _general = RecurrentDropout(0.3, input_p=0.2, mask_on="projection", share_gates=False)
 

@@ -7,6 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
 from contracts.chains import CHAINS, Chain
 from contracts.members import EVERY_CELL, MEMBERS, Member
 from contracts.passes import (
@@ -23,9 +26,6 @@ from contracts.passes import (
     some_examples,
     tidy,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
 from statewise import RecurrentLayer
 
 FOR_EVERY_CELL = pytest.mark.parametrize("name", EVERY_CELL)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import pytest
 import torch
+from hypothesis import given
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
 from contracts.members import MEMBERS, Member
 from contracts.passes import (
     EVERY_FORM,
@@ -24,10 +29,6 @@ from contracts.passes import (
     some_examples,
     tidy,
 )
-from hypothesis import given
-from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
-
 from statewise import Centroids, Collected, Noise, OutputDropout, RecurrentLayer, Zoneout
 from statewise.errors import EngineError, SecondDerivativeError
 
@@ -59,13 +60,13 @@ class LayerContract(FreshInputs):
 
     @EVERY_FORM
     def test_gradcheck(self, form: str, seed: int) -> None:
-        case = self.settled(SMALL(seed))
+        case = self.settled(small(seed))
         layer = self.member.build(case)
         with insist(layer, case, form):
             assert torch.autograd.gradcheck(*_as_function(layer, case), fast_mode=True)
 
     def test_gradgradcheck_on_the_reference_engine(self, seed: int) -> None:
-        case = self.settled(SMALL(seed))
+        case = self.settled(small(seed))
         layer = self.member.build(case)
         with insist(layer, case, "loop"):
             assert torch.autograd.gradgradcheck(*_as_function(layer, case), fast_mode=True)
@@ -73,7 +74,7 @@ class LayerContract(FreshInputs):
     @pytest.mark.parametrize("form", ["python", "native"])
     @pytest.mark.parametrize("of", ["inputs", "weights"])
     def test_a_second_derivative_is_refused_by_the_cpu_engine(self, form: str, of: str, seed: int) -> None:
-        case = self.settled(SMALL(seed))
+        case = self.settled(small(seed))
         layer = self.member.build(case)
         with insist(layer, case, form):
             x, states = case.leaves(has_memory=layer.cell.has_memory)
@@ -306,14 +307,21 @@ class LayerContract(FreshInputs):
                     assert torch.equal(tidy(output, case), expected)
                     assert not output.requires_grad
 
+    @few_examples
+    @given(case=cases(layers=3))
+    def test_dropout_acts_between_the_layers(self, case: Case) -> None:
+        """As the argument of torch.nn: on the output of every layer but the last, in training only."""
+        layer, plain = self.member.build(case, dropout=0.4), self.member.build(case)
+        explicit = self.member.build(case, transforms=OutputDropout(0.4, layers=(0, 1)))
+        assert_same(run(layer, case), run(explicit, case), exactly=True)
+        assert_same(run(layer.eval(), case), run(plain, case), exactly=True)
+
     # --- parameters
 
     @few_examples
     @given(case=cases())
     def test_a_state_dict_goes_round(self, case: Case) -> None:
-        layer, other = self.member.build(case, transforms=BUSY), self.member.build(
-            replace(case, seed=case.seed + 1), transforms=BUSY
-        )
+        layer, other = (self.member.build(replace(case, seed=seed), transforms=BUSY) for seed in (case.seed, 1))
         assert other.load_state_dict(layer.state_dict()).missing_keys == []
         assert_same(run(other, case), run(layer, case), exactly=True)
 
@@ -353,7 +361,7 @@ class TorchLayerContract(LayerContract):
         ours.load_state_dict(theirs.state_dict())
         self.torchs(case).load_state_dict(ours.state_dict())
         assert all(torch.equal(tensor, held[name]) for name, tensor in ours.state_dict().items())
-        pairs = zip(sum(ours.all_weights, []), sum(theirs.all_weights, []), strict=True)
+        pairs = zip(chain(*ours.all_weights), chain(*theirs.all_weights), strict=True)
         assert all(torch.equal(left, right) for left, right in pairs)
 
     @few_examples
@@ -368,11 +376,21 @@ class TorchLayerContract(LayerContract):
             assert all(torch.equal(ours.state_dict()[name], value) for name, value in theirs.items())
 
 
-QUIET_IN_EVAL = (Noise("gaussian", 0.5, placement="recurrent"), Noise("gamma", 0.3, placement="last"), OutputDropout(0.3))
-BUSY = (Noise("laplace", 0.3, placement="recurrent"), Centroids(3, transition="noisy"), Zoneout(0.3), OutputDropout(0.2))
+QUIET_IN_EVAL = (
+    Noise("gaussian", 0.5, placement="recurrent"),
+    Noise("gamma", 0.3, placement="last"),
+    OutputDropout(0.3),
+)
+BUSY = (
+    Noise("laplace", 0.3, placement="recurrent"),
+    Centroids(3, transition="noisy"),
+    Zoneout(0.3),
+    OutputDropout(0.2),
+)
 
 
-def SMALL(seed: int) -> Case:  # noqa: N802
+def small(seed: int) -> Case:
+    """Little of everything, since gradcheck calls a layer once for each number."""
     return Case(steps=3, batch=2, hidden=2, layers=2, bidirectional=True, lengths=(2, 3), seed=seed)
 
 
@@ -400,7 +418,9 @@ def _tensors(final: Any) -> tuple[Tensor, ...]:
 def _poison(drawn: tuple[Tensor, ...], case: Case) -> tuple[Tensor, ...]:
     nan = torch.tensor(float("nan"))
     return tuple(
-        tensor if tensor.shape[0] != case.steps else torch.where(case.padding.unsqueeze(2), nan.to(tensor.dtype), tensor)
+        tensor
+        if tensor.shape[0] != case.steps
+        else torch.where(case.padding.unsqueeze(2), nan.to(tensor.dtype), tensor)
         for tensor in drawn
     )
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
-from contracts.passes import Case, Pass, differentiate
 from torch import Tensor, nn
 
 import statewise
+from contracts.passes import Case, Pass, differentiate
 from statewise import CompoundingNoiseWarning, RecurrentLayer
 
 
@@ -25,33 +25,34 @@ class Weights(NamedTuple):
     U: Tensor
     b: Tensor
     d: Tensor
-    extra: Tensor | None
+    extra: Any
 
 
-Truth = Callable[[Tensor, Tensor | None, Tensor | None, Weights], tuple[Tensor, Tensor | None]]
+# The input, the old state (None where the first product is 1), the old memory if there is one, the parameters.
+Truth = Callable[[Tensor, Any, Any, Weights], tuple[Tensor, Tensor | None]]
 
 
 def rnn(activation: Callable[[Tensor], Tensor]) -> Truth:
-    def step(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, None]:
+    def step(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
         return activation(p.W @ x + p.b + p.U @ h + p.d), None
 
     return step
 
 
-def modrelu(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, None]:
+def modrelu(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
     z = p.W @ x + p.b + p.U @ h + p.d
     grown = z.abs() + p.extra
     return torch.where(grown > 0, torch.where(z < 0, -grown, grown), torch.zeros_like(z)), None
 
 
-def mgu(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, None]:
+def mgu(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
     (Wr, Wn), (Ur, Un), (br, bn), (dr, dn) = (tensor.chunk(2) for tensor in p[:4])
     r = torch.sigmoid(Wr @ x + br + Ur @ h + dr)
     n = torch.tanh(Wn @ x + bn + Un @ (r * h) + dn)
     return (1 - r) * h + r * n, None
 
 
-def gru(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, None]:
+def gru(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
     (Wr, Wz, Wn), (Ur, Uz, Un), (br, bz, bn), (dr, dz, dn) = (tensor.chunk(3) for tensor in p[:4])
     r = torch.sigmoid(Wr @ x + br + Ur @ h + dr)
     z = torch.sigmoid(Wz @ x + bz + Uz @ h + dz)
@@ -59,7 +60,7 @@ def gru(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tens
     return (1 - z) * n + z * h, None
 
 
-def gru_reset_before(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, None]:
+def gru_reset_before(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
     (Wr, Wz, Wn), (Ur, Uz, Un), (br, bz, bn), (dr, dz, dn) = (tensor.chunk(3) for tensor in p[:4])
     r = torch.sigmoid(Wr @ x + br + Ur @ h + dr)
     z = torch.sigmoid(Wz @ x + bz + Uz @ h + dz)
@@ -67,20 +68,19 @@ def gru_reset_before(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) 
     return (1 - z) * n + z * h, None
 
 
-def lstm(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, Tensor]:
+def lstm(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, Tensor]:
     i, f, g, o = (p.W @ x + p.b + p.U @ h + p.d).chunk(4)
     new = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(new), new
 
 
-def peephole_lstm(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, Tensor]:
-    assert p.extra is not None
+def peephole_lstm(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, Tensor]:
     i, f, g, o = (p.W @ x + p.b + p.U @ h + p.d).chunk(4)
     new = torch.sigmoid(f + p.extra[1] * c) * c + torch.sigmoid(i + p.extra[0] * c) * torch.tanh(g)
     return torch.sigmoid(o + p.extra[2] * new) * torch.tanh(new), new
 
 
-def rac(x: Tensor, h: Tensor | None, c: Tensor | None, p: Weights) -> tuple[Tensor, None]:
+def rac(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
     product = torch.ones_like(p.d) if h is None else p.U @ h
     return (p.W @ x + p.b) * (product + p.d), None
 
@@ -161,7 +161,8 @@ class Member:
                 return [None, None]
             case "pinv":
                 return [torch.linalg.pinv(p.U) @ torch.ones_like(zeros), None]
-        return [layer.state_0[slot, 0], None]
+        learnt: Any = layer.state_0
+        return [learnt[slot, 0], None]
 
     def _walk(
         self, sequence: list[Tensor], start: list[Any], p: Weights, *, backwards: bool

@@ -14,21 +14,21 @@ import pytest
 import torch
 from hypothesis import settings
 from hypothesis import strategies as st
-from support import tolerance
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from statewise import Collected, Pairing, RecurrentLayer
 from statewise.engine import plan
 from statewise.native import NativeStatus, load_native
+from support import tolerance
 
 FORMS = ("loop", "python", "native")
 EVERY_FORM = pytest.mark.parametrize("form", FORMS)
 EVERY_DTYPE = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 
 # A contract is asked of a dozen members, so each gets a share of a profile's examples.
-some_examples = settings(max_examples=max(2, settings.default.max_examples // 4)) if settings.default else settings()
-few_examples = settings(max_examples=max(2, settings.default.max_examples // 8)) if settings.default else settings()
+some_examples = settings(max_examples=max(2, settings().max_examples // 4))
+few_examples = settings(max_examples=max(2, settings().max_examples // 8))
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -101,7 +101,7 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, packed: bool | None = None, **fixed: Any) -> Case:
+def cases(draw: st.DrawFn, /, *, packed: bool | None = None, **fixed: Any) -> Case:
     """Cases of all kinds; what is named in ``fixed`` stays as it is."""
     one = st.booleans()
     kinds: dict[str, st.SearchStrategy[Any]] = {

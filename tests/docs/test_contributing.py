@@ -87,10 +87,14 @@ class TestTheWorkedTransform(TransformContract):
         made: TransformContract = contributed()[0].TestLeak()
         return made
 
-    def settings(self) -> st.SearchStrategy[Any]:
+    @property
+    def kind(self) -> type[Any]:  # type: ignore[override]
+        return self.printed.kind
+
+    def settings(self) -> st.SearchStrategy[dict[str, Any]]:
         return self.printed.settings()
 
-    def silent(self) -> st.SearchStrategy[Any]:
+    def silent(self) -> list[dict[str, Any]]:
         return self.printed.silent()
 
     def shapes(self, transform: Any, sizes: Sizes) -> list[tuple[int, ...]] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from contracts.chains import CHAINS
 from contracts.engines import EngineContract
 from contracts.members import MEMBERS
 from contracts.passes import Case, only
-
 from statewise import LSTM
 from statewise.errors import EngineError
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import torch
+from hypothesis import given
+
 from contracts.layers import LayerContract, TorchLayerContract
+from contracts.members import MEMBERS
+from contracts.passes import Case, Pass, assert_same, cases, few_examples, run
 
 
 class TestRNNTanh(TorchLayerContract):
@@ -44,6 +49,19 @@ class TestLSTM(TorchLayerContract):
 class TestPeepholeLSTM(LayerContract):
     name = "PeepholeLSTM"
 
+    @few_examples
+    @given(case=cases())
+    def test_without_peepholes_it_is_torchs_lstm(self, case: Case) -> None:
+        layer, theirs = self.member.build(case), torch.nn.LSTM(**self.member.arguments(case))
+        with torch.no_grad():
+            for name, parameter in layer.named_parameters():
+                if name.startswith("weight_ph"):
+                    parameter.zero_()
+        theirs.load_state_dict({name: layer.state_dict()[name] for name in theirs.state_dict()})
+        done = run(layer, case)
+        kept = {name: value for name, value in done.gradients.items() if not name.startswith("weight_ph")}
+        assert_same(Pass(done.values, kept), run(theirs, case))
+
 
 class TestRAC(LayerContract):
     name = "RAC"
@@ -67,3 +85,8 @@ class TestOrthogonalRNNZeros(LayerContract):
 
 class TestOrthogonalRNNLearned(LayerContract):
     name = "OrthogonalRNN learned"
+
+
+def test_every_member_is_tested_here() -> None:
+    tested = {kind.name for kind in globals().values() if isinstance(kind, type) and hasattr(kind, "name")}
+    assert tested == set(MEMBERS)
