@@ -64,7 +64,7 @@ class Transform(ABC):
     def __repr__(self) -> str:
         """The call that makes it: what must be given, then what differs from its default."""
         parts = []
-        for entry in sorted(fields(self), key=lambda entry: entry.kw_only):
+        for entry in sorted(fields(self), key=lambda entry: bool(entry.kw_only)):
             value = getattr(self, entry.name)
             if entry.default is MISSING:
                 parts.append(repr(value))
