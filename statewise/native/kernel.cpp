@@ -2,7 +2,6 @@
 //
 // Tensors are float32 or float64, contiguous, on the CPU; the Python side (engine/compiled.py) sees to that.
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -13,6 +12,7 @@
 
 #include <vector>
 
+#include "random.h"
 #include "walk.h"
 
 namespace statewise {
@@ -251,21 +251,13 @@ Tensor weight_gradient(const Tensor& grad, const Tensors& values, at::IntArrayRe
     return out;
 }
 
-// Step t of `out` from the generator of lane t % lanes, the lanes side by side: what transforms/streams.py does one after
-// the other, with the same samplers of torch, hence with the same numbers.
-void fill_lanes(const Tensor& out, at::IntArrayRef seeds, bool normal, double mean, double std) {
-    const int64_t lanes = int64_t(seeds.size());
-    at::parallel_for(0, lanes, 1, [&](int64_t begin, int64_t end) {
-        at::NoGradGuard no_grad;
-        for (int64_t lane = begin; lane < end; ++lane) {
-            auto generator = at::detail::createCPUGenerator(uint64_t(seeds[size_t(lane)]));
-            for (int64_t step = lane; step < out.size(0); step += lanes) {
-                if (normal) {
-                    out.select(0, step).normal_(mean, std, generator);
-                } else {
-                    out.select(0, step).uniform_(0, 1, generator);
-                }
-            }
+// The numbers of native/random.h, step by step, on several threads.
+void fill_counted(const Tensor& out, int64_t seed, bool normal, double mean, double std) {
+    const int64_t steps = out.size(0), size = steps ? out.numel() / steps : 0, half = (size + 1) / 2;
+    float* to = out.data_ptr<float>();
+    at::parallel_for(0, steps, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, size)), [&](int64_t begin, int64_t end) {
+        for (int64_t step = begin; step < end; ++step) {
+            counter::fill_step(to + step * size, size, uint64_t(seed), uint64_t(step * half), normal, float(mean), float(std));
         }
     });
 }
@@ -283,14 +275,14 @@ TORCH_LIBRARY(statewise_native, library) {
         "Tensor initial_memory, int[] batch_sizes, bool reverse, Tensor mask, bool mask_constant, bool memory_changes, "
         "int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
-    library.def("fill_lanes(Tensor(a!) out, int[] seeds, bool normal, float mean, float std) -> ()");
+    library.def("fill_counted(Tensor(a!) out, int seed, bool normal, float mean, float std) -> ()");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
     library.impl("forward", forward);
     library.impl("backward", backward);
-    library.impl("fill_lanes", fill_lanes);
+    library.impl("fill_counted", fill_counted);
     library.impl("weight_gradient", weight_gradient);
 }
 

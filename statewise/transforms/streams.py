@@ -10,11 +10,7 @@ import torch
 from torch import Tensor
 
 from statewise.native import load_native
-
-# The steps of a stream are dealt out to this many generators in turn, so that they can be filled in parallel with
-# the same result. It is part of what a seed means: changing it changes every drawn tensor.
-LANES = 4
-_WORTH_THE_CALL = 2**12  # numbers below which several threads save nothing
+from statewise.transforms.counter import normals, uniforms
 
 Fill = Callable[[Tensor, torch.Generator], object]
 
@@ -23,7 +19,7 @@ class Randomness:
     """The one number that a forward pass takes from a generator, and only if something is drawn.
 
     >>> root = Randomness(torch.Generator().manual_seed(3))
-    >>> root.stream(0, 1).seed(lane=0) == root.stream(0, 1).seed(lane=0) != root.stream(1, 0).seed(lane=0)
+    >>> root.stream(0, 1).seed == root.stream(0, 1).seed != root.stream(1, 0).seed
     True
     """
 
@@ -48,9 +44,8 @@ class Stream:
     What step t draws depends on the generator, on t and on the shape of a step only: not on the number of steps, on
     padding, or on what else the network draws.
 
-    >>> gaussian = lambda out, generator: out.normal_(generator=generator)
     >>> stream = Randomness(torch.Generator().manual_seed(3)).stream(0)
-    >>> bool((stream.fill(torch.empty(5, 2), gaussian)[:3] == stream.fill(torch.empty(3, 2), gaussian)).all())
+    >>> bool((stream.uniform(torch.empty(5, 2))[:3] == stream.uniform(torch.empty(3, 2))).all())
     True
     """
 
@@ -61,43 +56,42 @@ class Stream:
         """An independent stream for another tensor of the same transform."""
         return Stream(self.randomness, (*self.key, index))
 
-    def seed(self, *, lane: int) -> int:
-        """The seed of one of the generators: all parts of the key mixed into 63 bits."""
+    @property
+    def seed(self) -> int:
+        """All parts of the key mixed into 63 bits."""
         value = self.randomness.root
-        for part in (*self.key, lane):
+        for part in self.key:
             value = _splitmix(value ^ (part + 1))
         return value >> 1
 
-    def fill(self, out: Tensor, fill: Fill) -> Tensor:
-        """Fill ``out`` (steps, ...) in place, one step after the other, and return it."""
-        if out.is_meta:
-            return out  # a shape without numbers has nothing to be drawn
-        sources = [torch.Generator(out.device).manual_seed(seed) for seed in self._seeds()]
-        for step, rows in enumerate(out):
-            fill(rows, sources[step % LANES])
-        return out
-
     def normal(self, out: Tensor, *, mean: float, std: float) -> Tensor:
-        """Fill ``out`` with normal numbers."""
-        if self._fill_side_by_side(out, normal=True, mean=mean, std=std):
-            return out
-        return self.fill(out, lambda rows, source: rows.normal_(mean, std, generator=source))
+        """Fill ``out`` (steps, ...) with normal numbers and return it."""
+        return self._fill_counted(out, normal=True, mean=mean, std=std)
 
     def uniform(self, out: Tensor) -> Tensor:
-        """Fill ``out`` with uniform numbers from 0 up to, not including, 1."""
-        if self._fill_side_by_side(out, normal=False, mean=0.0, std=1.0):
+        """Fill ``out`` (steps, ...) with uniform numbers from 0 up to, not including, 1, and return it."""
+        return self._fill_counted(out, normal=False, mean=0.0, std=1.0)
+
+    def fill(self, out: Tensor, fill: Fill) -> Tensor:
+        """Fill ``out`` (steps, ...) by a sampler of torch's, one step after the other, and return it."""
+        if out.is_meta:
+            return out  # a shape without numbers has nothing to be drawn
+        source = torch.Generator(out.device).manual_seed(self.seed)
+        for rows in out:
+            fill(rows, source)
+        return out
+
+    def _fill_counted(self, out: Tensor, *, normal: bool, mean: float, std: float) -> Tensor:
+        if out.is_meta or out.numel() == 0:
             return out
-        return self.fill(out, lambda rows, source: rows.uniform_(generator=source))
-
-    def _seeds(self) -> list[int]:
-        return [self.seed(lane=lane) for lane in range(LANES)]
-
-    def _fill_side_by_side(self, out: Tensor, *, normal: bool, mean: float, std: float) -> bool:
-        """Fill on several threads with the same numbers, where there is a kernel that can."""
-        if out.device.type != "cpu" or out.numel() < _WORTH_THE_CALL or not load_native().available:
-            return False
-        torch.ops.statewise_native.fill_lanes(out, self._seeds(), normal, mean, std)
-        return True
+        steps, size = out.shape[0], out[0].numel()
+        if out.device.type == "cpu" and out.dtype == torch.float32 and out.is_contiguous() and load_native().available:
+            torch.ops.statewise_native.fill_counted(out, self.seed, normal, mean, std)
+            return out
+        drawn = normals if normal else uniforms
+        numbers = drawn(self.seed, steps, size, out.device)
+        # In float32 first: then the numbers are the same for every dtype of the network.
+        return out.copy_((numbers.mul_(std).add_(mean) if normal else numbers).view_as(out))
 
 
 def _splitmix(value: int) -> int:

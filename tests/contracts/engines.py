@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -78,21 +77,6 @@ class EngineContract(FreshInputs):
     @given(case=cases(layers=2), chain=st.sampled_from(SIZES))
     def test_a_long_chain_in_a_layer_of_any_size_equals_the_reference(self, name: str, chain: str, case: Case) -> None:
         self.compare(MEMBERS[name], CHAINS[chain], case)
-
-    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-    @FOR_EVERY_CELL
-    def test_sizes_beyond_one_block_of_the_kernel_equal_the_reference(
-        self, name: str, dtype: torch.dtype, seed: int
-    ) -> None:
-        """On several threads, and with sizes that are no multiple of anything."""
-        case = Case(steps=5, batch=19, inputs=37, hidden=67, bidirectional=True, dtype=dtype, seed=seed)
-        ragged = replace(case, lengths=tuple(1 + row % 5 for row in range(19)))
-        torch.set_num_threads(2)
-        try:
-            for one in (case, ragged):
-                self.compare(MEMBERS[name], CHAINS["noise, centroids, zoneout"], one)
-        finally:
-            torch.set_num_threads(1)
 
     @FOR_EVERY_CELL
     def test_a_graph_that_is_kept_can_be_walked_backward_again(self, name: str, seed: int) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from contracts.chains import CHAINS
-from contracts.engines import EngineContract
+from contracts.engines import FOR_EVERY_CELL, EngineContract
 from contracts.members import MEMBERS
-from contracts.passes import Case, only
+from contracts.passes import EVERY_DTYPE, Case, only
 from statewise import LSTM
 from statewise.errors import EngineError
 
@@ -19,6 +21,21 @@ class TestPython(EngineContract):
 
 class TestNative(EngineContract):
     form = "native"
+
+    @EVERY_DTYPE
+    @FOR_EVERY_CELL
+    def test_sizes_beyond_one_block_of_the_kernel_equal_the_reference(
+        self, name: str, dtype: torch.dtype, seed: int
+    ) -> None:
+        """On several threads, and with sizes that are no multiple of anything."""
+        case = Case(steps=5, batch=19, inputs=37, hidden=67, bidirectional=True, dtype=dtype, seed=seed)
+        ragged = replace(case, lengths=tuple(1 + row % 5 for row in range(19)))
+        torch.set_num_threads(2)
+        try:
+            for one in (case, ragged):
+                self.compare(MEMBERS[name], CHAINS["noise, centroids, zoneout"], one)
+        finally:
+            torch.set_num_threads(1)
 
 
 def test_the_reference_runs_what_was_built_with_it() -> None:

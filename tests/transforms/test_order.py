@@ -25,7 +25,8 @@ NOISE, CENTROIDS, ZONEOUT = Noise("gaussian", 0.5, placement="recurrent"), Centr
 
 
 def attract(layer: Any, state: Tensor) -> Tensor:
-    return torch.softmax(state @ layer.centroids_l0.T / 0.5, dim=1) @ layer.centroids_l0
+    centroids: Tensor = layer.centroids_l0
+    return torch.softmax(state @ centroids.T / 0.5, dim=1) @ centroids
 
 
 def elman(layer: Any, x: Tensor, h: Tensor) -> Tensor:
