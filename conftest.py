@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterator
 
+import jaxtyping
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
 
 # Contract classes and helpers are no test files, so pytest must be told to explain their assertions too.
 pytest.register_assert_rewrite("contracts", "support")
 
 # Before the first import of the package, doctests' included: from here on each annotation is checked at run time.
-install_import_hook("statewise", "support.checked")
+jaxtyping.install_import_hook("statewise", "support.checked")
 
 _EVERYWHERE = settings(
     deadline=None,  # the first call may compile a kernel, and machines differ: no test is timed
@@ -42,3 +43,11 @@ def generator(request: pytest.FixtureRequest) -> torch.Generator:
     Not for tests under ``@given``, whose examples would share its state: draw a seed there instead.
     """
     return torch.Generator().manual_seed(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def as_users_have_it() -> Iterator[None]:
+    """Without the run-time check of annotations, which users do not have."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -97,7 +97,7 @@ class _Written(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
         # Through saved_tensors torch notices what was changed in place since, or freed.
         *tensors, states = ctx.saved_tensors
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
             call, needed = ctx.arguments.bind(tuple(tensors)), ctx.needs_input_grad[2:]
             run, ctx.run = ctx.run, None
             if run is None:

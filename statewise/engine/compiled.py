@@ -19,7 +19,8 @@ from statewise.cells import (
     RNNCell,
 )
 from statewise.engine.backward import Gradients, Run, unroll_with
-from statewise.engine.recurrence import Recurrence, Step, Unrolled
+from statewise.engine.recurrence import Drawn, Recurrence, Step, Unrolled
+from statewise.errors import ShapeError
 from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
 
@@ -81,7 +82,7 @@ def _encode(call: Recurrence) -> _Encoded:
         transform, draws = step.transform, step.draws
         first, numbers = len(code.tensors), (0.0, 0.0)
         if isinstance(transform, Centroids):
-            code.tensors += [step.parameters[0].contiguous(), *(_fit(drawn.rows, like) for drawn in draws)]
+            code.tensors += [step.parameters[0].contiguous(), *(_fit(drawn, call, transform.k) for drawn in draws)]
             second, room = first + 1 if draws else -1, len(code.tensors)
             widths = (like.shape[1], transform.k, transform.k)
             code.tensors += [like.new_empty(rows, width) for width in widths]
@@ -91,7 +92,7 @@ def _encode(call: Recurrence) -> _Encoded:
             numbers = (1 / transform.temperature, transform.sharpness)
             code.rooms.append(room)
         else:
-            code.tensors += [_fit(drawn.rows, like) for drawn in draws]
+            code.tensors += [_fit(drawn, call, call.hidden) for drawn in draws]
             kind = _ZONEOUT
             if isinstance(transform, Noise):
                 kind = _MULTIPLY if transform.mode == "multiplicative" else _ADD
@@ -102,8 +103,17 @@ def _encode(call: Recurrence) -> _Encoded:
     return code
 
 
-def _fit(drawn: Tensor, like: Tensor) -> Tensor:
-    return drawn.to(like.dtype).contiguous()
+def _fit(drawn: Drawn, call: Recurrence, width: int) -> Tensor:
+    """A drawn tensor as the kernel reads it: it trusts the shape, so the shape is checked here."""
+    wanted = (call.layout.batch if drawn.constant else call.layout.rows, width)
+    if drawn.rows.shape != wanted:
+        raise ShapeError(
+            where="draws",
+            got=f"rows of shape {tuple(drawn.rows.shape)}",
+            wanted=f"{wanted}",
+            remedy="Draw anew with layer.draw(input).",
+        )
+    return drawn.rows.to(call.weight_hh.dtype).contiguous()
 
 
 class _Run(Run):
@@ -115,7 +125,7 @@ class _Run(Run):
         self.activation = _ACTIVATIONS.index(cell.nonlinearity) if isinstance(cell, RNNCell) else 0
         self.code = _encode(call)
         none = call.weight_hh.new_empty(0)
-        self.mask = none if call.mask is None else _fit(call.mask.mask.rows, call.weight_hh)
+        self.mask = none if call.mask is None else _fit(call.mask.mask, call, call.hidden)
         self.mask_constant = call.mask is not None and call.mask.mask.constant
         self.memory_changes = cell.has_memory and any(isinstance(step.transform, Zoneout) for step in call.chain)
         self.made: list[Tensor] = []

@@ -55,7 +55,10 @@ def choose(call: Recurrence, *, engine: str, differentiable_record: bool) -> Pla
     if refusal is not None:
         if engine == "cpu":
             raise EngineError(
-                where="engine='cpu'", got=refusal, wanted="a call that it can run", remedy="Use engine='auto'."
+                where="engine='cpu'",
+                got=f"a call that it cannot run: {refusal}",
+                wanted="a call that it can run",
+                remedy="Use engine='auto'.",
             )
         return Plan("reference", "loop", (f"cpu: {refusal}",))
     status = load_native()
@@ -71,6 +74,8 @@ def _why_not_cpu(call: Recurrence, *, differentiable_record: bool) -> str | None
         return f"it computes in float32 and float64, not in {weight.dtype}"
     if differentiable_record:
         return "collected tensors with gradients need autograd in every step"
+    if torch.autograd.forward_ad._current_level >= 0:
+        return "forward-mode derivatives need autograd in every step"
     if torch._C._are_functorch_transforms_active():
         return "torch.func transforms need autograd in every step"
     return None

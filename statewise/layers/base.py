@@ -43,7 +43,6 @@ class RecurrentLayer(LayerParts):
     Transforms of one place act in the order in which they are given.
     """
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(
         self,
         input: Tensor | PackedSequence,
@@ -69,6 +68,26 @@ class RecurrentLayer(LayerParts):
         Returns:
             The output, the final state, and a :class:`Collected` if ``collect`` names anything.
         """
+        options: dict[str, Any] = {"collect": collect, "collect_grad": collect_grad, "generator": generator}
+        options |= {"draws": draws, "pairing": pairing}
+        if torch.compiler.is_compiling():
+            # A compiled model breaks its graph here, since the engines are compiled already.
+            from statewise.layers.uncompiled import eagerly
+
+            return eagerly(self._run, input, hx, **options)
+        return self._run(input, hx, **options)
+
+    def _run(
+        self,
+        input: Tensor | PackedSequence,
+        hx: State | None,
+        *,
+        collect: Iterable[str],
+        collect_grad: bool,
+        generator: torch.Generator | None,
+        draws: Draws | None,
+        pairing: Pairing | None,
+    ) -> Any:
         kinds = check_kinds(collect, where=self._name)
         batch = self._read(input)
         with autocast_off(batch.rows.device):

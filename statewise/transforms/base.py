@@ -54,7 +54,9 @@ class Transform(ABC):
     layers: tuple[int, ...] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.layers is not None and not all(isinstance(k, int) and k >= 0 for k in self.layers):
+        if self.layers is not None and not (
+            isinstance(self.layers, tuple) and all(type(layer) is int and layer >= 0 for layer in self.layers)
+        ):
             raise ArgumentError(
                 where=f"{type(self).__name__}.layers",
                 got=self.layers,

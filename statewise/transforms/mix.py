@@ -30,6 +30,11 @@ class Pairing:
 
     def __post_init__(self) -> None:
         partner, coefficients = self.partner, self.coefficients
+        for name, value in (("partner", partner), ("coefficients", coefficients)):
+            if not isinstance(value, Tensor):
+                raise DtypeError(where=f"Pairing.{name}", got=type(value).__name__, wanted="a tensor")
+        if not coefficients.is_floating_point():
+            raise DtypeError(where="Pairing.coefficients", got=str(coefficients.dtype), wanted="real numbers")
         if partner.ndim != 1 or partner.dtype not in (torch.int32, torch.int64):
             raise DtypeError(
                 where="Pairing.partner",
@@ -43,12 +48,20 @@ class Pairing:
                 got=tuple(coefficients.shape),
                 wanted=f"({size},) or (steps, {size}), time first",
             )
-        if size and not (0 <= int(partner.min()) and int(partner.max()) < size):
-            raise ArgumentError(where="Pairing.partner", got=partner.tolist(), wanted=f"indices from 0 to {size - 1}")
-        if not bool(((coefficients >= 0) & (coefficients <= 1)).all()):
-            raise ArgumentError(where="Pairing.coefficients", got="values outside", wanted="numbers from 0 to 1")
+        if not (partner.is_meta or coefficients.is_meta):
+            self._check_values(partner, coefficients)
         if coefficients.ndim == 1:
             object.__setattr__(self, "coefficients", coefficients[None])
+
+    @staticmethod
+    def _check_values(partner: Tensor, coefficients: Tensor) -> None:
+        wrong = partner[(partner < 0) | (partner >= len(partner))]
+        if len(wrong):
+            wanted = f"indices from 0 to {len(partner) - 1}"
+            raise ArgumentError(where="Pairing.partner", got=int(wrong[0]), wanted=wanted)
+        outside = coefficients[~((coefficients >= 0) & (coefficients <= 1))]
+        if len(outside):
+            raise ArgumentError(where="Pairing.coefficients", got=float(outside[0]), wanted="numbers from 0 to 1")
 
     def check(self, *, steps: int, lengths: list[int], device: torch.device) -> None:
         """Refuse a pairing that does not fit the batch, above all pairs of unequal length."""

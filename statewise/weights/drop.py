@@ -45,7 +45,7 @@ class WeightDrop(nn.Module):
 
     def __init__(self, *, p: float) -> None:
         super().__init__()
-        if not 0 <= p < 1:
+        if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p < 1:
             raise ArgumentError(
                 where="WeightDrop.p", got=p, wanted="a probability in [0, 1)", remedy="Use 0 to drop nothing."
             )

@@ -21,7 +21,7 @@ def signs_of_rho(size: int, rho: int | None = None) -> Float[Tensor, " size"]:
     if size < 1:
         raise ArgumentError(where="ScaledCayley.size", got=size, wanted="an integer >= 1")
     rho = size - size // 2 if rho is None else rho
-    if not 0 <= rho <= size:
+    if isinstance(rho, bool) or not isinstance(rho, int) or not 0 <= rho <= size:
         raise ArgumentError(
             where="ScaledCayley.rho",
             got=rho,

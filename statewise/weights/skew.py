@@ -73,7 +73,7 @@ def inverse_cayley_orthogonal(
     rotation = nearest_orthogonal(weight.double()) * signs.unsqueeze(-2)
     eye = torch.eye(rotation.shape[-1], dtype=rotation.dtype, device=rotation.device)
     # W D is normal, so these singular values are the distances |lambda + 1| of its eigenvalues from -1.
-    gap = torch.linalg.svdvals(eye + rotation).min().item()
+    gap = math.inf if weight.is_meta else torch.linalg.svdvals(eye + rotation).min().item()
     if gap < math.sqrt(torch.finfo(weight.dtype).eps):
         raise ArgumentError(
             where=where,

@@ -245,7 +245,7 @@ class LayerContract(FreshInputs):
         for left, right in zip(*through, strict=True):
             assert (left is None) == (right is None)
             if left is not None and right is not None:
-                assert_close(right, left, "gradient", scale=float(left.abs().max()))
+                assert_close(right, left, "gradient", scale=float(left.norm()))
         for tensor in _named(shown).values():
             assert torch.autograd.grad(tensor.sum(), x, retain_graph=True)[0].isfinite().all()
         if layer.cell.has_memory and not case.bidirectional and case.lengths is None:

@@ -42,7 +42,7 @@ def rnn(activation: Callable[[Tensor], Tensor]) -> Truth:
 def modrelu(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
     z = p.W @ x + p.b + p.U @ h + p.d
     grown = z.abs() + p.extra
-    return torch.where(grown > 0, torch.where(z < 0, -grown, grown), torch.zeros_like(z)), None
+    return torch.where((grown > 0) & (z != 0), torch.where(z < 0, -grown, grown), torch.zeros_like(z)), None
 
 
 def mgu(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 from torch import Tensor, nn
@@ -55,12 +54,8 @@ EVERY_LAYER = pytest.mark.parametrize("kind", [RNN, MGU, GRU, LSTM, PeepholeLSTM
 MEMORIES = (LSTM, PeepholeLSTM)
 
 
-@pytest.fixture(autouse=True)
-def as_users_have_it() -> Iterator[None]:
-    """Without the run-time check of annotations, which would stop bad input before the library sees it."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+# The run-time check of annotations would stop bad input before the library sees it.
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 
 @pytest.fixture(autouse=True)

@@ -399,6 +399,7 @@ class Tagger(nn.Module):
 
 # torch.compile looks at the gradient of what a layer gives to the rest of the model, and torch warns of that.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+@pytest.mark.usefixtures("as_users_have_it")  # torch.compile cannot look through the run-time check of annotations
 class TestCompiledModels:
     @pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("transforms", [(), SOME_OF_ALL], ids=["plain", "transforms"])
