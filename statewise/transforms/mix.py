@@ -55,10 +55,9 @@ class Pairing:
 
     @staticmethod
     def _check_values(partner: Tensor, coefficients: Tensor) -> None:
-        wrong = partner[(partner < 0) | (partner >= len(partner))]
-        if len(wrong):
+        if bool(((partner < 0) | (partner >= len(partner))).any()):
             wanted = f"indices from 0 to {len(partner) - 1}"
-            raise ArgumentError(where="Pairing.partner", got=int(wrong[0]), wanted=wanted)
+            raise ArgumentError(where="Pairing.partner", got=partner.tolist(), wanted=wanted)
         outside = coefficients[~((coefficients >= 0) & (coefficients <= 1))]
         if len(outside):
             raise ArgumentError(where="Pairing.coefficients", got=float(outside[0]), wanted="numbers from 0 to 1")
