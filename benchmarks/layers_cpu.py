@@ -5,7 +5,7 @@ fed back, or with ten centroids, against the PLAIN layer of torch.nn, which can 
 one process; a ratio is the median over these pairs, so it says little about the machine and much about the code.
 Peak memory is that of a step in a process of its own.
 
-    python benchmarks/layers_cpu.py [--repetitions 25] [--only LSTM] [--json FILE] [--check]
+    python benchmarks/layers_cpu.py [--repetitions 25] [--only LSTM] [--seed 0] [--json FILE] [--check]
 
 Bars: time with noise relative to torch.nn as in THRESHOLDS; centroids at most 1.3 times the noise row; memory at most
 1.2 times torch.nn's. With --check a missed bar makes the exit code 1.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -22,6 +23,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -131,11 +133,29 @@ def report(results: list[dict[str, Any]], show: Callable[[str], None]) -> bool:
     return met
 
 
+def record(arguments: argparse.Namespace, results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The results with everything needed to judge and to repeat them."""
+    processors = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":")[1].strip() for line in processors if line.startswith("model name")), "unknown")
+    return {
+        "command": f"python benchmarks/layers_cpu.py --repetitions {arguments.repetitions} --seed {arguments.seed}",
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"processor": model, "cores": os.cpu_count(), "threads": torch.get_num_threads()},
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "statewise": statewise.__version__,
+        },
+        "results": results,
+    }
+
+
 def main() -> int:
     """Measure, print, and say whether the bars were met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=25)
     parser.add_argument("--only", choices=tuple(THRESHOLDS))
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--memory-of", nargs=5, help=argparse.SUPPRESS)
@@ -144,6 +164,7 @@ def main() -> int:
         kind, row, *size = arguments.memory_of
         print(peak_memory(kind, row, tuple(map(int, size))))  # type: ignore[arg-type]
         return 0
+    torch.manual_seed(arguments.seed)
     results = []
     for kind in (arguments.only,) if arguments.only else THRESHOLDS:
         for size in SIZES:
@@ -153,10 +174,8 @@ def main() -> int:
             result["memory"] = {row: measure_memory(kind, row, size) for row in ROWS}
             results.append(result)
     met = report(results, print)
-    machine = {"processor": platform.processor() or platform.machine(), "threads": torch.get_num_threads()}
     if arguments.json:
-        record = {"torch": torch.__version__, **machine, "repetitions": arguments.repetitions, "results": results}
-        arguments.json.write_text(json.dumps(record, indent=1) + "\n")
+        arguments.json.write_text(json.dumps(record(arguments, results), indent=1) + "\n")
     worst = max(r["noise"] / THRESHOLDS[r["layer"]][SIZES.index(tuple(r["size"]))] for r in results)
     print(f"worst time with noise relative to its bar: {worst:.3f} ({'all bars met' if met else 'a bar was missed'})")
     return 1 if arguments.check and not met else 0
