@@ -82,7 +82,7 @@ class EngineContract(FreshInputs):
     def test_a_graph_that_is_kept_can_be_walked_backward_again(self, name: str, seed: int) -> None:
         case, chain = Case(lengths=(2, 4, 3), seed=seed), CHAINS["noise, centroids, zoneout"]
         layer = MEMBERS[name].build(case, transforms=chain.transforms)
-        with insist(layer, case, self.form):
+        with insist(layer, self.form):
             x, states = case.leaves(has_memory=layer.cell.has_memory)
             output = tidy(layer(case.arrange(x), as_argument(states))[0], case)
             leaves = [x, *states, *layer.parameters()]
@@ -118,7 +118,7 @@ class EngineContract(FreshInputs):
         draws = layer.draw(case.arrange(case.leaves(has_memory=False)[0]), generator=case.generator("draws"))
 
         def gradients(form: str, which: int) -> list[torch.Tensor | None]:
-            with insist(layer, case, form):
+            with insist(layer, form):
                 x, states = case.leaves(has_memory=layer.cell.has_memory)
                 output, final = layer(case.arrange(x), as_argument(states), draws=draws)
                 results = (tidy(output, case), *(final if isinstance(final, tuple) else (final,)))
@@ -137,7 +137,7 @@ class EngineContract(FreshInputs):
         """Else an optimiser or a clipping in place would act on some of them twice."""
         case = Case(layers=2, bidirectional=True, seed=seed)
         layer = MEMBERS[name].build(case, transforms=CHAINS["noise, centroids"].transforms)
-        with insist(layer, case, self.form):
+        with insist(layer, self.form):
             layer(case.leaves(has_memory=False)[0])[0].sum().backward()
         places = [parameter.grad.data_ptr() for parameter in layer.parameters() if parameter.grad is not None]
         assert len(places) == len(set(places)) == len(list(layer.parameters()))
@@ -146,7 +146,7 @@ class EngineContract(FreshInputs):
     def test_weights_that_changed_before_the_backward_pass_are_noticed(self, name: str, seed: int) -> None:
         case = Case(seed=seed)
         layer = MEMBERS[name].build(case)
-        with insist(layer, case, self.form):
+        with insist(layer, self.form):
             output = layer(case.leaves(has_memory=False)[0])[0]
             with torch.no_grad():
                 layer.weight_hh_l0.mul_(2)

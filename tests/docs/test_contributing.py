@@ -19,7 +19,7 @@ import statewise
 from contracts.cells import CellContract
 from contracts.members import MEMBERS, Member
 from contracts.passes import Case, assert_same, cases, few_examples, run
-from contracts.transforms import TransformContract
+from contracts.transforms import StrengthContract
 from statewise import Transform
 from statewise.cells import Cell
 from statewise.errors import ArgumentError
@@ -55,7 +55,7 @@ def test_the_blocks_of_the_page_run_in_order() -> None:
     module, _ = contributed()
     assert issubclass(module.TestUGRNN, CellContract)
     assert module.TestUGRNN.cell == module.UGRNNCell()
-    assert issubclass(module.TestLeak, TransformContract)
+    assert issubclass(module.TestLeak, StrengthContract)
 
 
 class TestTheWorkedCell(CellContract):
@@ -80,11 +80,11 @@ class TestTheWorkedCell(CellContract):
         assert_planned_in_python(statewise.RecurrentLayer(self.cell, 3, 4), "it has no code for the cell UGRNN")
 
 
-class TestTheWorkedTransform(TransformContract):
+class TestTheWorkedTransform(StrengthContract):
     @property
-    def printed(self) -> TransformContract:
+    def printed(self) -> StrengthContract:
         """The class of the page, which says all that the contract asks."""
-        made: TransformContract = contributed()[0].TestLeak()
+        made: StrengthContract = contributed()[0].TestLeak()
         return made
 
     @property

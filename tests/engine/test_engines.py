@@ -50,12 +50,18 @@ def test_a_plan_says_why_the_native_form_does_not_run() -> None:
 
 
 @pytest.mark.parametrize("chain", [name for name, chain in CHAINS.items() if chain.native])
-def test_the_native_form_runs_whenever_it_can(chain: str) -> None:
+def test_the_plan_is_native_for_every_chain_that_the_kernel_knows(chain: str) -> None:
     case = Case(layers=2)
     layer = MEMBERS["LSTM"].build(case, transforms=CHAINS[chain].transforms).train(CHAINS[chain].training)
     with only("native"):
         plan = layer.plan(case.leaves(has_memory=True)[0])
     assert (plan.engine, plan.form, plan.why_not) == ("cpu", "native", ())
+
+
+@FOR_EVERY_CELL
+def test_the_plan_is_native_for_every_cell(name: str) -> None:
+    with only("native"):
+        assert MEMBERS[name].build(Case()).plan(torch.zeros(4, 1, 2, dtype=torch.float64)).form == "native"
 
 
 def test_a_dtype_that_the_cpu_engine_does_not_know_goes_to_the_reference_or_is_refused() -> None:
