@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(CORE)  ## install, then train a plain and a regularized network on embedded data
+demo: $(CORE)  ## install, then train a plain and three regularized LSTMs and compare them
 	@$(PY) -m statewise demo
 
 test: check docs  ## install the tools, then run every check and every quick test

@@ -48,6 +48,10 @@ class DtypeError(StatewiseError, TypeError):
     """A tensor has the wrong dtype, or an argument the wrong type."""
 
 
+class UnknownArgumentError(StatewiseError, TypeError):
+    """A constructor was given an argument that it does not have."""
+
+
 class DeviceError(ArgumentError):
     """Tensors or generators that must share a device do not."""
 

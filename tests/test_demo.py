@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from statewise import Plan, demo
-from statewise.demo import Outcome, Score, best_possible, conclusion, sparkline, tagging
+from statewise.demo import Look, Outcome, Score, best_possible, conclusion, sparkline, tagging
 from statewise.errors import ArgumentError
 
 
@@ -22,9 +22,11 @@ def run_quietly(*, seed: int, steps: int) -> tuple[tuple[Outcome, ...], str]:
     return outcomes, console.file.getvalue()
 
 
-def outcome(name: str, *, nll: float, accuracy: float = 0.5) -> Outcome:
-    plan = Plan("cpu", "native")
-    return Outcome(name=name, train=Score(0.1, 0.9), test=Score(nll, accuracy), curve=(nll,), plan=plan, seconds=1.0)
+def outcome(name: str, *, nll: float, accuracy: float = 0.5, best: float | None = None) -> Outcome:
+    """Its lowest test NLL is half way, if it is not the last one."""
+    curve = (Look(10, 3.0), Look(20, nll if best is None else best), Look(40, nll))
+    test, plan = Score(nll, accuracy), Plan("cpu", "native")
+    return Outcome(name=name, train=Score(0.1, 0.9), test=test, curve=curve, plan=plan, seconds=1.0)
 
 
 def test_labels_stay_as_often_as_they_should() -> None:
@@ -92,9 +94,33 @@ def test_the_printed_table_has_the_numbers_of_every_network() -> None:
         (row,) = [line for line in text.splitlines() if line.startswith(f"{o.name}  ") and line.count("%")]
         assert f"{o.train.nll:.3f}" in row
         assert f"{o.test.nll:.3f}" in row
+        assert f"{o.best.nll:.3f} ({o.best.step})" in row
         assert f"{o.test.accuracy:.1%}" in row
-        assert f"{o.plan.engine} ({o.plan.form})" in row
-    assert " ".join(text.split()).endswith(conclusion(outcomes))
+    words = " ".join(text.split())
+    assert f"Engine: {outcomes[0].plan.engine} ({outcomes[0].plan.form}) for all." in words
+    assert words.endswith(conclusion(outcomes))
+
+
+def test_networks_on_unlike_engines_are_named_with_theirs() -> None:
+    slow = replace(outcome("B", nll=1.0), plan=Plan("reference", "loop"))
+    said = demo._engines([outcome("A", nll=1.0), slow, outcome("C", nll=1.0)])
+    assert said == "Engine: cpu (native) for A, C; reference (loop) for B."
+
+
+def test_the_table_fits_a_terminal_of_eighty_columns() -> None:
+    """Neither a number nor a name is broken, at the widest numbers that the demonstration shows."""
+    console = Console(file=io.StringIO(), width=80)
+    outcomes = [replace(outcome(name, nll=1.0), curve=(Look(400, 1.0),), seconds=123.4) for name in demo.NETWORKS]
+    console.print(demo._table(outcomes, Score(0.5, 0.5)))
+    assert isinstance(console.file, io.StringIO)
+    rows = [line for line in console.file.getvalue().splitlines() if line.count("%")]
+    assert [row.split("  ")[0] for row in rows] == [*demo.NETWORKS, "best possible"]
+    assert all("1.000 (400)" in row and row.rstrip().endswith("123.4") for row in rows[:-1])
+
+
+def test_the_best_look_is_the_lowest_and_of_equals_the_first() -> None:
+    curve = (Look(1, 0.9), Look(2, 0.4), Look(3, 0.4), Look(4, 0.7))
+    assert replace(outcome("A", nll=0.7), curve=curve).best == Look(2, 0.4)
 
 
 def test_no_terminal_codes_reach_a_file() -> None:
@@ -105,21 +131,50 @@ def test_no_terminal_codes_reach_a_file() -> None:
 
 @pytest.mark.parametrize(("steps", "looks"), [(1, 1), (7, 7), (40, 40), (41, 40), (90, 40)])
 def test_the_last_look_is_after_the_last_step(steps: int, looks: int) -> None:
-    seen: list[int] = []
+    seen: list[tuple[int, float]] = []
     data = tagging(2, seed=0)
-    result = demo.train("LSTM", data, data, seed=0, steps=steps, show=lambda step, _: seen.append(step))
-    assert len(result.curve) == len(seen) == looks
-    assert seen[-1] == steps
-    assert result.curve[-1] == result.test.nll
+    result = demo.train("LSTM", data, data, seed=0, steps=steps, show=lambda *look: seen.append(look))
+    assert result.curve == tuple(seen)
+    assert len(seen) == looks
+    assert result.curve[-1] == (steps, result.test.nll)
 
 
 def test_the_conclusion_names_the_best_network_when_one_helps() -> None:
     outcomes = [outcome("LSTM", nll=2.0, accuracy=0.7), outcome("A", nll=1.5), outcome("B", nll=0.5, accuracy=0.8)]
     said = conclusion(outcomes)
     assert said == (
-        "On new sequences B has 75% less NLL than the plain LSTM (0.500 against 2.000), with 80.0% of the labels "
-        "right against 70.0%."
+        "At the end of training B has 75% less NLL on new sequences than the plain LSTM (0.500 against 2.000), with "
+        "80.0% of the labels right against 70.0%. Stopped at its best moment the plain LSTM reaches 2.000, B 0.500: "
+        "most of the gain is there even if both are stopped in time."
     )
+
+
+@pytest.mark.parametrize(
+    ("plain", "other", "said"),
+    [
+        (
+            (2.0, 0.6),
+            (1.0, 0.5),
+            "reaches 0.600, A 0.500: acting on the state mainly spares you from stopping in time.",
+        ),
+        ((2.0, 0.4), (1.0, 0.5), "reaches 0.400, A 0.500: acting on the state only spares you from stopping in time."),
+        ((2.0, 0.5), (1.0, 0.5), "reaches 0.500, A 0.500: acting on the state only spares you from stopping in time."),
+        ((2.0, 1.5), (1.0, 0.5), "reaches 1.500, A 0.500: most of the gain is there even if both are stopped in time."),
+        ((1.0, 0.6), (2.0, 0.5), "reaches 0.600, A 0.500: it would have helped to stop there."),
+        ((1.0, 0.5), (2.0, 0.6), "reaches 0.500, A 0.600: nor did it help there."),
+    ],
+)
+def test_the_conclusion_compares_the_best_moments_too(
+    plain: tuple[float, float], other: tuple[float, float], said: str
+) -> None:
+    outcomes = [outcome("LSTM", nll=plain[0], best=plain[1]), outcome("A", nll=other[0], best=other[1])]
+    assert conclusion(outcomes).endswith(said)
+
+
+def test_the_network_that_is_best_at_its_best_moment_may_be_another_than_the_best_at_the_end() -> None:
+    outcomes = [outcome("LSTM", nll=2.0, best=0.6), outcome("A", nll=1.0), outcome("B", nll=1.5, best=0.5)]
+    assert conclusion(outcomes).startswith("At the end of training A has 50% less")
+    assert "the plain LSTM reaches 0.600, B 0.500" in conclusion(outcomes)
 
 
 def test_the_conclusion_is_true_when_nothing_helps() -> None:

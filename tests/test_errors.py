@@ -42,6 +42,7 @@ def test_no_kind_of_error_is_forgotten_here() -> None:
         "NonFiniteError",
         "SecondDerivativeError",
         "ShapeError",
+        "UnknownArgumentError",
     }
 
 

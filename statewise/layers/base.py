@@ -14,7 +14,7 @@ from statewise.engine import Drawn, GateMask, Mixed, Plan, Recurrence, Step, Unr
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.batch import Batch, autocast_off, check_generator, read, read_state
 from statewise.layers.collected import Collected, check_kinds
-from statewise.layers.draws import Draws, check_draws
+from statewise.layers.draws import Draws, check_draws, check_purpose
 from statewise.layers.parts import LayerParts
 from statewise.transforms import (
     Pairing,
@@ -91,9 +91,16 @@ class RecurrentLayer(LayerParts):
         kinds = check_kinds(collect, where=self._name)
         batch = self._read(input)
         with autocast_off(batch.rows.device):
+            if draws is not None and generator is not None:
+                raise ArgumentError(
+                    where=f"{self._name} generator",
+                    got="a generator beside draws",
+                    wanted="one of them: with draws nothing is left to be drawn",
+                )
             if draws is not None:
                 sizes = {"steps": batch.layout.steps, "batch": batch.layout.batch, "hidden": self.hidden_size}
                 check_draws(draws, where=self._name, like=batch.rows, **sizes)
+                check_purpose(draws, where=self._name, transforms=self._drawing, training=self.training)
                 restore_weight_drop(self, draws.weights)
             else:
                 draws = self._draw_all(batch, generator)
@@ -158,7 +165,7 @@ class RecurrentLayer(LayerParts):
     def _draw(self, batch: Batch, generator: torch.Generator | None) -> Draws:
         check_generator(generator, where=self._name, device=batch.rows.device)
         randomness, drawn = Randomness(generator), {}
-        for index, transform in enumerate((*self._transforms, *self._between)):
+        for index, transform in enumerate(self._drawing):
             outside = transform.place in (Place.INPUT, Place.OUTPUT)
             for layer in range(self.num_layers):
                 if not transform.acts_on(layer, self.num_layers):
@@ -177,7 +184,8 @@ class RecurrentLayer(LayerParts):
                     tensors = transform.draw(sizes, stream, training=self.training)
                     if tensors is not None:
                         drawn[index, layer, direction] = tensors
-        return Draws(drawn, self._draw_start(batch, randomness.stream(START)))
+        start = self._draw_start(batch, randomness.stream(START))
+        return Draws(drawn, start, made_for=(self._drawing, self.training))
 
     def _draw_start(self, batch: Batch, stream: Stream) -> Tensor | None:
         """Initial states for sequences that are given none, where the layer draws them."""
@@ -242,7 +250,7 @@ class RecurrentLayer(LayerParts):
 
     def _outside(self, place: Place, rows: Tensor, layer: int, batch: Batch, draws: Draws) -> Tensor:
         """Apply the transforms of a layer's input or output to all steps at once."""
-        for index, transform in enumerate((*self._transforms, *self._between)):
+        for index, transform in enumerate(self._drawing):
             drawn = draws.tensors.get((index, layer, 0))
             if drawn is None or transform.place is not place or not isinstance(transform, SequenceTransform):
                 continue

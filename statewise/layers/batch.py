@@ -119,7 +119,9 @@ def check_kind(data: Tensor, *, where: str, like: Tensor, convert: bool = False)
         where=where,
         got=str(data.dtype),
         wanted=f"the weights' {like.dtype}",
-        remedy="Convert it, or the layer, with .to(dtype).",
+        remedy="Convert it, or the layer, with .to(dtype)."
+        if data.is_floating_point()
+        else "Words and other symbols need an embedding first; numbers convert with .to(dtype).",
     )
 
 

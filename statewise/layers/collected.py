@@ -12,7 +12,7 @@ from statewise.errors import ArgumentError
 KINDS = ("states", "cells", "gates", "probabilities")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Collected:
     """Everything at every step of every layer; what was not asked for is empty.
 
@@ -30,6 +30,16 @@ class Collected:
     cells: tuple[Tensor, ...] = ()
     gates: tuple[dict[str, Tensor], ...] = ()
     probabilities: tuple[Tensor | None, ...] = ()
+
+    def __repr__(self) -> str:
+        shapes = {kind: [_shape(entry) for entry in getattr(self, kind)] for kind in KINDS if getattr(self, kind)}
+        return f"Collected({shapes})"
+
+
+def _shape(entry: Tensor | dict[str, Tensor] | None) -> object:
+    if isinstance(entry, dict):
+        return {name: tuple(tensor.shape) for name, tensor in entry.items()}
+    return None if entry is None else tuple(entry.shape)
 
 
 def check_kinds(kinds: Iterable[str], *, where: str) -> frozenset[str]:

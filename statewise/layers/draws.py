@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from statewise.errors import DeviceError, DtypeError, ShapeError
+from statewise.errors import ArgumentError, DeviceError, DtypeError, ShapeError
+from statewise.transforms import Transform
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Draws:
     """All random tensors of one forward pass of a layer; give it to ``forward(..., draws=)`` to repeat the pass.
 
@@ -19,11 +20,18 @@ class Draws:
             outputs have direction 0.
         start: the initial states of a layer that draws them, shape (layers * directions, batch, hidden).
         weights: the masks of dropped weights, by the path of the parametrization.
+        made_for: the layer's transforms and mode when it was drawn; None where it was made by hand.
     """
 
     tensors: dict[tuple[int, int, int], tuple[Tensor, ...]] = field(default_factory=dict)
     start: Tensor | None = None
     weights: dict[str, Tensor] = field(default_factory=dict)
+    made_for: tuple[tuple[Transform, ...], bool] | None = None
+
+    def __repr__(self) -> str:
+        shapes = {key: [tuple(tensor.shape) for tensor in tensors] for key, tensors in self.tensors.items()}
+        start = None if self.start is None else tuple(self.start.shape)
+        return f"Draws(tensors of shapes {shapes}, start {start}, weights {sorted(self.weights)})"
 
     def to(self, *args: object, **kwargs: object) -> Draws:
         """A copy on another device or in another dtype, as ``Tensor.to``."""
@@ -34,7 +42,21 @@ class Draws:
             {key: tuple(map(change, tensors)) for key, tensors in self.tensors.items()},
             None if self.start is None else change(self.start),
             {path: change(mask) for path, mask in self.weights.items()},
+            self.made_for,
         )
+
+
+def check_purpose(draws: Draws, *, where: str, transforms: tuple[Transform, ...], training: bool) -> None:
+    """Refuse what was drawn for other transforms, or in the other mode: it would be used for something it is not."""
+    if draws.made_for is None or draws.made_for == (transforms, training):
+        return
+    drawn_for, mode = draws.made_for
+    raise ArgumentError(
+        where=f"{where} draws",
+        got=f"draws for {list(drawn_for)} in {'training' if mode else 'eval'} mode",
+        wanted=f"draws for {list(transforms)} in {'training' if training else 'eval'} mode",
+        remedy="Draw anew with layer.draw(input).",
+    )
 
 
 def check_draws(draws: Draws, *, where: str, like: Tensor, steps: int, batch: int, hidden: int) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from statewise.errors import ArgumentError
 from statewise.layers.batch import Batch
 from statewise.layers.draws import Draws
+from statewise.layers.parts import LayerOptions, unknown_argument
 from statewise.layers.recurrent import RNN
 from statewise.transforms import Stream
 from statewise.weights import scaled_cayley
@@ -52,6 +53,9 @@ class OrthogonalRNN(RNN):
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> None:
+        for name in ("bias", "nonlinearity"):
+            if name in options:
+                raise unknown_argument("statewise.OrthogonalRNN", name, LayerOptions.__annotations__)
         if initial_state not in START:
             raise ArgumentError(
                 where="statewise.OrthogonalRNN.initial_state", got=initial_state, wanted=f"one of {', '.join(START)}"
@@ -67,6 +71,10 @@ class OrthogonalRNN(RNN):
             bound = (3 / hidden_size) ** 0.5
             start = torch.empty(shape, device=device, dtype=dtype).uniform_(-bound, bound, generator=generator)
             self.state_0 = nn.Parameter(start)
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from their defaults, and where sequences start."""
+        return f"{super().extra_repr()}, initial_state={self.initial_state!r}"
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Input weights from U(-0.01, 0.01), biases of modReLU zero; the orthogonal matrices keep their own start."""

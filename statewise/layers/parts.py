@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
 
 from statewise.cells import Cell
 from statewise.engine import ENGINES
-from statewise.errors import ArgumentError, DtypeError
+from statewise.errors import ArgumentError, DtypeError, UnknownArgumentError
 from statewise.transforms import Noise, OutputDropout, Place, RecurrentDropout, ThroughTimeMix, Transform
 from statewise.transforms.base import probability
 
 
 class CompoundingNoiseWarning(UserWarning):
     """Noise is fed back along a path that does not squash the state, so it grows with every step."""
+
+
+class LayerOptions(TypedDict, total=False):
+    """What every layer takes beyond torch.nn's arguments."""
+
+    transforms: Transform | Iterable[Transform] | None
+    engine: str
+    check_finite: bool
+    generator: torch.Generator | None
+
+
+def unknown_argument(where: str, name: str, known: Iterable[str]) -> UnknownArgumentError:
+    """The error for an argument that does not exist, with the one that was probably meant."""
+    close = difflib.get_close_matches(name, known, n=1)
+    remedy = f"Did you mean {close[0]}?" if close else ""
+    wanted = f"torch.nn's arguments and {', '.join(known)}"
+    return UnknownArgumentError(where=where, got=f"an argument {name!r}", wanted=wanted, remedy=remedy)
 
 
 class LayerParts(nn.Module):
@@ -34,6 +52,8 @@ class LayerParts(nn.Module):
         check_finite: refuse inputs that hold NaN or infinity.
         generator: source of the initial weights; None means torch's global one.
     """
+
+    redraws_weight_drop = True  # so that weight_drop need not
 
     weight_ih_l0: Tensor
     weight_hh_l0: Tensor
@@ -51,12 +71,21 @@ class LayerParts(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         *,
-        transforms: Transform | Iterable[Transform] = (),
+        transforms: Transform | Iterable[Transform] | None = None,
         engine: str = "auto",
         check_finite: bool = False,
         generator: torch.Generator | None = None,
+        **unknown: Any,
     ) -> None:
         super().__init__()
+        if unknown:
+            raise unknown_argument(self._name, next(iter(unknown)), LayerOptions.__annotations__)
+        if not isinstance(cell, Cell):
+            raise DtypeError(
+                where=f"{self._name}.cell",
+                got=cell.__name__ if isinstance(cell, type) else type(cell).__name__,
+                wanted="a cell of statewise.cells, such as statewise.cells.LSTMCell()",
+            )
         for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ArgumentError(where=f"{self._name}.{name}", got=value, wanted="a whole number of at least 1")
@@ -97,6 +126,11 @@ class LayerParts(nn.Module):
         return self._transforms
 
     @property
+    def _drawing(self) -> tuple[Transform, ...]:
+        """All that may draw: the transforms, and torch.nn's dropout between layers."""
+        return (*self._transforms, *self._between)
+
+    @property
     def _between(self) -> tuple[Transform, ...]:
         # Read at every call, since code written for torch.nn may set ``dropout`` after construction.
         if self.dropout == 0.0:
@@ -111,12 +145,16 @@ class LayerParts(nn.Module):
                 stacklevel=_level_of_the_caller(),
             )
 
-    def _check_transforms(self, transforms: Transform | Iterable[Transform]) -> tuple[Transform, ...]:
+    def _check_transforms(self, transforms: Transform | Iterable[Transform] | None) -> tuple[Transform, ...]:
         checked: list[Transform] = []
-        for transform in transforms if isinstance(transforms, Iterable) else (transforms,):
+        given = () if transforms is None else transforms
+        for transform in given if isinstance(given, Iterable) and not isinstance(given, str) else (given,):
             if not isinstance(transform, Transform):
                 raise ArgumentError(
-                    where=f"{self._name}.transforms", got=repr(transform), wanted="transforms of statewise"
+                    where=f"{self._name}.transforms",
+                    got=repr(transform),
+                    wanted="transforms of statewise",
+                    remedy="Give an instance, or a flat list of them, such as Noise('gaussian', 0.5).",
                 )
             if transform.layers is not None and any(layer >= self.num_layers for layer in transform.layers):
                 raise ArgumentError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from statewise.errors import ArgumentError
 from statewise.layers.base import RecurrentLayer
 from statewise.layers.batch import Batch
 from statewise.layers.draws import Draws
+from statewise.layers.parts import LayerOptions
 
 
 def _refuse_projection(name: str, proj_size: int) -> None:
@@ -51,7 +52,7 @@ class RNN(RecurrentLayer):
         bidirectional: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
         super().__init__(RNNCell(nonlinearity), *sizes, **options)
@@ -78,7 +79,7 @@ class _Gated(RecurrentLayer):
         bidirectional: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
         super().__init__(self._cell, *sizes, **options)
@@ -114,10 +115,25 @@ class GRU(_Gated):
 
     _cell: Cell = GRUCell()
 
-    def __init__(self, *arguments: Any, reset_before: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        reset_before: bool = False,
+        **options: Unpack[LayerOptions],
+    ) -> None:
         if reset_before:
             self._cell = ResetBeforeGRUCell()
-        super().__init__(*arguments, **options)
+        sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        super().__init__(*sizes, **options)
 
 
 class _Memory(RecurrentLayer):
@@ -137,7 +153,7 @@ class _Memory(RecurrentLayer):
         proj_size: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         _refuse_projection(type(self).__name__, proj_size)
         self.proj_size: int
@@ -212,7 +228,7 @@ class RAC(RecurrentLayer):
         dtype: torch.dtype | None = None,
         *,
         initial_state: str = "ones",
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         if initial_state not in ("ones", "pinv", "learned"):
             raise ArgumentError(

@@ -13,6 +13,7 @@ from statewise import cells
 from statewise.cells import Cell
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.batch import autocast_is_on, check_kind
+from statewise.layers.parts import unknown_argument
 from statewise.weights import scaled_cayley
 
 
@@ -59,8 +60,11 @@ class SingleStep(nn.Module):
         dtype: torch.dtype | None = None,
         *,
         generator: torch.Generator | None = None,
+        **unknown: Any,
     ) -> None:
         super().__init__()
+        if unknown:
+            raise unknown_argument(self._name, next(iter(unknown)), ("generator",))
         for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ArgumentError(where=f"{self._name}.{name}", got=value, wanted="a whole number >= 1")
@@ -153,48 +157,49 @@ class RNNCell(SingleStep):
         super().__init__(cells.RNNCell(nonlinearity), input_size, hidden_size, bias, device, dtype, **options)
 
 
-class MGUCell(SingleStep):
+class _Named(SingleStep):
+    """A cell whose constructor has the arguments of torch.nn.GRUCell."""
+
+    _cell: Cell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(self._cell, input_size, hidden_size, bias, device, dtype, **options)
+
+
+class MGUCell(_Named):
     """One step of :class:`~statewise.MGU`.
 
     >>> MGUCell(4, 8)(torch.zeros(4)).shape
     torch.Size([8])
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(cells.MGUCell(), input_size, hidden_size, bias, device, dtype, **options)
+    _cell = cells.MGUCell()
 
 
-class GRUCell(SingleStep):
+class GRUCell(_Named):
     """One step of :class:`~statewise.GRU`, drop-in for ``torch.nn.GRUCell``.
 
     >>> GRUCell(4, 8)(torch.zeros(2, 4)).shape
     torch.Size([2, 8])
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        reset_before: bool = False,
-        **options: Any,
-    ) -> None:
-        cell = cells.ResetBeforeGRUCell() if reset_before else cells.GRUCell()
-        super().__init__(cell, input_size, hidden_size, bias, device, dtype, **options)
+    _cell: Cell = cells.GRUCell()
+
+    def __init__(self, *arguments: Any, reset_before: bool = False, **options: Any) -> None:
+        if reset_before:
+            self._cell = cells.ResetBeforeGRUCell()
+        super().__init__(*arguments, **options)
 
 
-class LSTMCell(SingleStep):
+class LSTMCell(_Named):
     """One step of :class:`~statewise.LSTM`, drop-in for ``torch.nn.LSTMCell``.
 
     >>> h, c = LSTMCell(4, 8)(torch.zeros(2, 4))
@@ -202,19 +207,10 @@ class LSTMCell(SingleStep):
     torch.Size([2, 8])
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(cells.LSTMCell(), input_size, hidden_size, bias, device, dtype, **options)
+    _cell = cells.LSTMCell()
 
 
-class PeepholeLSTMCell(SingleStep):
+class PeepholeLSTMCell(_Named):
     """One step of :class:`~statewise.PeepholeLSTM`; the peepholes start at zero.
 
     >>> h, c = PeepholeLSTMCell(4, 8)(torch.zeros(2, 4))
@@ -222,16 +218,7 @@ class PeepholeLSTMCell(SingleStep):
     torch.Size([2, 8])
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(cells.PeepholeLSTMCell(), input_size, hidden_size, bias, device, dtype, **options)
+    _cell = cells.PeepholeLSTMCell()
 
 
 class RACCell(SingleStep):

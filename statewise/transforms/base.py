@@ -60,7 +60,7 @@ class Transform(ABC):
             raise ArgumentError(
                 where=f"{type(self).__name__}.layers",
                 got=self.layers,
-                wanted="a tuple of layer indices, counted from 0, or None for all",
+                wanted="a tuple of layer indices, counted from 0 at the bottom, such as (0, 1), or None for all",
             )
 
     def __repr__(self) -> str:
@@ -164,7 +164,7 @@ def probability(where: str, value: float, *, one_allowed: bool = False) -> float
     number = finite(where, value)
     if not (0.0 <= number < 1.0 or (one_allowed and number == 1.0)):
         wanted = "a probability from 0 to 1" if one_allowed else "a probability from 0 up to, not including, 1"
-        raise ArgumentError(where=where, got=value, wanted=wanted, remedy="It is the share that is dropped.")
+        raise ArgumentError(where=where, got=value, wanted=wanted)
     return number
 
 

@@ -166,6 +166,13 @@ def scaled_cayley(
     >>> round(torch.linalg.det(rnn.weight_hh_l0).item(), 5)
     1.0
     """
+    if name.startswith("weight_ih"):
+        raise ArgumentError(
+            where=f"scaled_cayley {name}",
+            got="the weight of the inputs",
+            wanted="a recurrent weight, such as weight_hh_l0",
+            remedy="An input weight is not square: nothing is fed back through it.",
+        )
     weight = _plain_weight(module, name)
     gates = count_gates(weight, gatewise=gatewise, where=name)
     if not gatewise:

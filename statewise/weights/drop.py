@@ -25,7 +25,7 @@ class WeightDrop(nn.Module):
 
     A parametrization runs whenever its weight is read, perhaps several times a call, so it must not draw. The mask is
     drawn by :meth:`redraw` and then holds until the next one; before the first, the weight is not dropped. statewise's
-    layers redraw at the start of each training call; for other modules see ``every_forward`` of :func:`weight_drop`.
+    layers redraw at the start of each training call; for other modules :func:`weight_drop` adds a hook that does.
     Inside ``parametrize.cached()`` redraw before the weight is first read.
 
     Shapes: V, M and W are the weight's own.
@@ -106,7 +106,7 @@ def weight_drop(
     names: str | Iterable[str],
     *,
     p: float = 0.5,
-    every_forward: bool = False,
+    every_forward: bool | None = None,
     generator: torch.Generator | None = None,
 ) -> ModuleT:
     """Put :class:`WeightDrop` on weights of a module; returns the module.
@@ -117,15 +117,17 @@ def weight_drop(
         module: the module that owns the weights.
         names: one weight or several, e.g. ``"weight_hh_l0"``.
         p: probability that an entry is dropped, in [0, 1).
-        every_forward: redraw the masks before each call of the module in training mode, by a forward hook. For
-            modules that do not redraw themselves, such as ``torch.nn.LSTM``.
+        every_forward: redraw the masks before each call of the module in training mode, by a forward hook. By default
+            for all modules but statewise's layers, which redraw by themselves.
         generator: source of the masks with ``every_forward``.
 
-    >>> lstm = weight_drop(nn.LSTM(3, 4), "weight_hh_l0", p=0.5, every_forward=True)
+    >>> lstm = weight_drop(nn.LSTM(3, 4), "weight_hh_l0", p=0.5)
     >>> _ = lstm(torch.zeros(2, 1, 3))
     >>> bool((lstm.weight_hh_l0 == 0).any())
     True
     """
+    if every_forward is None:
+        every_forward = not getattr(module, "redraws_weight_drop", False)
     if generator is not None and not every_forward:
         raise ArgumentError(
             where="weight_drop.generator",

@@ -185,7 +185,10 @@ class CellContract(SingleStepContract):
     @some_examples
     @given(case=cases(packed=False))
     def test_the_backward_formula_is_the_derivative_that_autograd_finds(self, case: Case) -> None:
-        step = Step(self.cell, case)
+        self._compare_backward(Step(self.cell, case), case)
+
+    @staticmethod
+    def _compare_backward(step: Step, case: Case) -> None:
         leaves = tuple(step.leaves.values())
         moved, _ = step.forward(*leaves)
         results = [part for part in moved[:2] if part is not None]
@@ -196,6 +199,14 @@ class CellContract(SingleStepContract):
         actual = step.backward(moved, product, grads, *plain)
         for (name, grad), wanted in zip(actual.items(), expected, strict=True):
             assert_close(grad, wanted, f"gradient of {name}")
+
+    def test_the_backward_formula_holds_at_zero(self) -> None:
+        """Where all but the cell's own parameters is exactly zero it is what autograd says, kinks included."""
+        step, own = Step(self.cell, Case()), [name for name, _ in self.cell.extra_parameters]
+        with torch.no_grad():
+            for name, leaf in step.leaves.items():
+                leaf.mul_(name in own)
+        self._compare_backward(step, Case())
 
     def test_the_backward_formula_passes_gradcheck(self, seed: int) -> None:
         step = Step(self.cell, Case(batch=2, hidden=3, seed=seed))

@@ -25,7 +25,8 @@ from contracts.passes import (
     some_examples,
     tidy,
 )
-from statewise import RecurrentLayer
+from statewise import Centroids, RecurrentLayer
+from statewise.transforms.centroids import SIMILARITIES
 
 FOR_EVERY_CELL = pytest.mark.parametrize("name", EVERY_CELL)
 SIZES = ("noise, centroids, zoneout", "masks and states", "centroids, zoneout, noise", "every place", "mix with masks")
@@ -77,6 +78,33 @@ class EngineContract(FreshInputs):
     @given(case=cases(layers=2), chain=st.sampled_from(SIZES))
     def test_a_long_chain_in_a_layer_of_any_size_equals_the_reference(self, name: str, chain: str, case: Case) -> None:
         self.compare(MEMBERS[name], CHAINS[chain], case)
+
+    @pytest.mark.parametrize("amplitude", [0.0, 1e-30, 1e3])
+    @FOR_EVERY_CELL
+    def test_silence_and_saturation_have_the_values_and_gradients_of_the_reference(
+        self, name: str, amplitude: float, seed: int
+    ) -> None:
+        """Where an activation has its kink, and where it has reached its end."""
+        if name == "RAC":
+            amplitude = min(amplitude, 1.0)  # a polynomial never saturates: it overflows
+        case = Case(layers=2, bias=False, amplitude=amplitude, lengths=(2, 4, 3), seed=seed)
+        for chain in ("plain", "centroids, zoneout, noise"):
+            self.compare(MEMBERS[name], CHAINS[chain], case)
+
+    @pytest.mark.parametrize("similarity", SIMILARITIES)
+    def test_a_state_that_lies_on_a_centroid_has_the_gradients_of_the_reference(
+        self, similarity: str, seed: int
+    ) -> None:
+        """There the distance has no derivative, and the convention is zero."""
+        case, transform = Case(seed=seed), Centroids(4, similarity=similarity)
+        layer: Any = MEMBERS["identity"].build(case, transforms=transform)
+        with torch.no_grad():
+            for weight in (layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0):
+                weight.zero_()
+            layer.bias_hh_l0.copy_(layer.centroids_l0[1])
+        done = run(layer, case, form=self.form)
+        assert_same(done, run(layer, case, form="loop"))
+        assert all(gradient.isfinite().all() for gradient in done.gradients.values())
 
     @FOR_EVERY_CELL
     def test_a_graph_that_is_kept_can_be_walked_backward_again(self, name: str, seed: int) -> None:

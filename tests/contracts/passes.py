@@ -40,6 +40,7 @@ class Case:
     Args:
         lengths: the length of each sequence, the longest of ``steps``; the batch is then packed.
         given_state: whether the call gives an initial state.
+        amplitude: the size of inputs and initial states.
     """
 
     steps: int = 4
@@ -53,6 +54,7 @@ class Case:
     batched: bool = True
     lengths: tuple[int, ...] | None = None
     given_state: bool = True
+    amplitude: float = 1.0
     dtype: torch.dtype = torch.float64
     seed: int = 0
 
@@ -77,10 +79,10 @@ class Case:
 
     def leaves(self, *, has_memory: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The inputs (steps, batch, input), and the initial states if the case has them; all want gradients."""
-        x = self.tensor("inputs", self.steps, self.batch, self.inputs).requires_grad_()
+        x = self.tensor("inputs", self.steps, self.batch, self.inputs).mul_(self.amplitude).requires_grad_()
         shape = (self.layers * self.directions, self.batch, self.hidden)
         names = ("initial state", "initial memory")[: (1 + has_memory) * self.given_state]
-        return x, tuple(self.tensor(name, *shape).requires_grad_() for name in names)
+        return x, tuple(self.tensor(name, *shape).mul_(self.amplitude).requires_grad_() for name in names)
 
     def arrange(self, x: Tensor) -> Tensor | PackedSequence:
         """Inputs (steps, batch, input) in the form in which the case gives them to a layer."""

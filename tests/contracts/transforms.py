@@ -150,12 +150,12 @@ class TransformContract(FreshInputs):
     @some_examples
     @given(data=st.data(), case=cases(layers=2), place=st.integers(0, 2))
     def test_the_other_transforms_of_a_layer_move_no_draw(self, data: st.DataObject, case: Case, place: int) -> None:
-        """At the same place among them it draws the same, whatever the others are and draw."""
+        """At the same place among them it draws the same, whatever the others are and draw, and how many follow."""
         transform = self.make(data)
         x = case.arrange(case.leaves(has_memory=True)[0])
         found = []
-        for others in (NEIGHBOURS[:2], NEIGHBOURS[1:]):
-            chain = self.legal([*others[:place], transform, *others[place:]])
+        for before, after in ((NEIGHBOURS[:place], ()), (NEIGHBOURS[1 : place + 1], NEIGHBOURS[:2])):
+            chain = self.legal([*before, transform, *after])
             place = chain.index(transform)
             draws = build("LSTM", case, tuple(chain)).draw(x, generator=case.generator("draws")).tensors
             found.append({key[1:]: drawn for key, drawn in draws.items() if key[0] == place})
@@ -207,12 +207,7 @@ class TransformContract(FreshInputs):
         transform = self.make(data)
         if not isinstance(transform, StateTransform):
             return  # autograd itself differentiates what acts outside the recurrence
-        sizes = sizes_of(case)
-        draws = tuple(tensor[0] for tensor in draw(transform, sizes, case.seed) or ())
-        learnt = [case.tensor(name, *shape) for name, shape in transform.parameter_shapes(case.hidden).items()]
-        names = ["state", "old state", *(["memory", "old memory"] if memory else [])]
-        leaves = [case.tensor(name, case.batch, case.hidden) for name in names] + learnt
-        _compare_backward(transform, leaves, draws, case, memory=memory)
+        compare_backward(transform, case, memory=memory)
 
 
 class StrengthContract(TransformContract):
@@ -233,9 +228,12 @@ class StrengthContract(TransformContract):
         assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def _compare_backward(
-    transform: StateTransform, leaves: list[Tensor], draws: tuple[Tensor, ...], case: Case, *, memory: bool
-) -> None:
+def compare_backward(transform: StateTransform, case: Case, *, memory: bool) -> None:
+    """The written-out derivative of a state transform is the one that autograd finds."""
+    draws = tuple(tensor[0] for tensor in draw(transform, sizes_of(case), case.seed) or ())
+    learnt = [case.tensor(name, *shape) for name, shape in transform.parameter_shapes(case.hidden).items()]
+    names = ["state", "old state", *(["memory", "old memory"] if memory else [])]
+    leaves = [case.tensor(name, case.batch, case.hidden) for name in names] + learnt
     for leaf in leaves:
         leaf.requires_grad_()
     count = 4 if memory else 2

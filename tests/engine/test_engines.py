@@ -10,7 +10,7 @@ import torch
 from contracts.chains import CHAINS
 from contracts.engines import FOR_EVERY_CELL, EngineContract
 from contracts.members import MEMBERS
-from contracts.passes import EVERY_DTYPE, Case, only
+from contracts.passes import EVERY_DTYPE, Case, assert_same, only, run
 from statewise import LSTM
 from statewise.errors import EngineError
 
@@ -27,15 +27,22 @@ class TestNative(EngineContract):
     def test_sizes_beyond_one_block_of_the_kernel_equal_the_reference(
         self, name: str, dtype: torch.dtype, seed: int
     ) -> None:
-        """On several threads, and with sizes that are no multiple of anything."""
-        case = Case(steps=5, batch=19, inputs=37, hidden=67, bidirectional=True, dtype=dtype, seed=seed)
-        ragged = replace(case, lengths=tuple(1 + row % 5 for row in range(19)))
+        """With sizes that are no multiple of anything, packed and padded."""
+        case = Case(steps=4, batch=19, inputs=37, hidden=67, bidirectional=True, dtype=dtype, seed=seed)
+        for lengths in (None, tuple(1 + row % 4 for row in range(19))):
+            self.compare(MEMBERS[name], CHAINS["noise, centroids, zoneout"], replace(case, lengths=lengths))
+
+    @FOR_EVERY_CELL
+    def test_several_threads_give_the_values_and_gradients_of_one(self, name: str, seed: int) -> None:
+        case, chain = Case(steps=3, batch=35, inputs=37, hidden=67, seed=seed), CHAINS["noise, centroids, zoneout"]
+        layer = MEMBERS[name].build(case, transforms=chain.transforms)
+        alone = run(layer, case, form=self.form)
         torch.set_num_threads(2)
         try:
-            for one in (case, ragged):
-                self.compare(MEMBERS[name], CHAINS["noise, centroids, zoneout"], one)
+            together = run(layer, case, form=self.form)
         finally:
             torch.set_num_threads(1)
+        assert_same(together, alone)
 
 
 def test_the_reference_runs_what_was_built_with_it() -> None:

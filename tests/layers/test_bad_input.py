@@ -46,6 +46,7 @@ from statewise.errors import (
     NonFiniteError,
     ShapeError,
     StatewiseError,
+    UnknownArgumentError,
 )
 from statewise.weights import weight_drop
 
@@ -662,9 +663,12 @@ UNTYPED: dict[str, tuple[type[StatewiseError], tuple[str, ...]]] = {
     "LSTM(4, 5, engine=None)": (ArgumentError, ("engine", "got None", "auto, reference, cpu")),
     "LSTM(4, 5, 2, dropout='half')": (DtypeError, ("LSTM.dropout", "got str", "a real number")),
     "LSTM(4, 5, 2, dropout=True)": (DtypeError, ("LSTM.dropout", "got bool", "a real number")),
-    "LSTM(4, 5, transforms=None)": (ArgumentError, ("transforms", "got None")),
+    "LSTM(4, 5, transform=Noise('gaussian', 0.5))": (UnknownArgumentError, ("'transform'", "mean transforms?")),
+    "LSTMCell(4, 5, transforms=())": (UnknownArgumentError, ("LSTMCell", "'transforms'", "generator")),
+    "OrthogonalRNN(4, 5, bias=True)": (UnknownArgumentError, ("OrthogonalRNN", "'bias'")),
+    "RecurrentLayer(LSTMCell(4, 5), 4, 5)": (DtypeError, ("cell", "got LSTMCell", "statewise.cells.LSTMCell()")),
     "LSTM(4, 5, transforms=Noise)": (ArgumentError, ("transforms", "Noise")),
-    "LSTM(4, 5, transforms='noise')": (ArgumentError, ("transforms", "'n'")),
+    "LSTM(4, 5, transforms='noise')": (ArgumentError, ("transforms", "'noise'", "an instance")),
     "LSTM(4, 5, transforms=object())": (ArgumentError, ("transforms", "object")),
     "RAC(4, 5, initial_state=3)": (ArgumentError, ("initial_state", "got 3", "ones, pinv, learned")),
     "RNN(4, 5, 1, None)": (ArgumentError, ("nonlinearity", "got None", "tanh")),

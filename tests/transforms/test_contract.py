@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.passes import Case, as_argument, assert_close, assert_same, cases, few_examples, run, some_examples
-from contracts.transforms import LAYERS, StrengthContract, TransformContract, build, draw, sizes_of
+from contracts.transforms import LAYERS, StrengthContract, TransformContract, build, compare_backward, draw, sizes_of
 from statewise import (
     Centroids,
     InputDropout,
@@ -150,6 +150,14 @@ class TestCentroids(TransformContract):
         return transform.transition == "sample"
 
     @pytest.mark.parametrize("similarity", SIMILARITIES)
+    @pytest.mark.parametrize("transition", TRANSITIONS)
+    def test_every_transition_has_its_own_derivative(self, transition: str, similarity: str, seed: int) -> None:
+        transform = Centroids(
+            4, temperature=0.6, similarity=similarity, transition=transition, noise=0.7, relaxation=1.4
+        )
+        compare_backward(transform, Case(seed=seed), memory=True)
+
+    @pytest.mark.parametrize("similarity", SIMILARITIES)
     @few_examples
     @given(case=cases(), name=st.sampled_from(LAYERS), k=st.integers(1, 6))
     def test_as_the_temperature_falls_the_mixture_becomes_the_argmax(
@@ -272,6 +280,11 @@ class TestRecurrentDropout(DropoutContract):
         assert alone is not None
         assert both is not None
         assert torch.equal(alone[1], both[1])
+
+    def test_the_masks_of_the_two_terms_are_independent(self, seed: int) -> None:
+        masks = draw(RecurrentDropout(0.5, input_p=0.5), sizes_of(Case(inputs=20, hidden=20)), seed)
+        assert masks is not None
+        assert not torch.equal(*masks)
 
 
 class TestThroughTimeMix(StrengthContract):

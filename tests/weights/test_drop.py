@@ -201,4 +201,10 @@ def test_an_unknown_weight_is_an_error() -> None:
 
 def test_a_generator_without_the_hook_is_an_error(generator: torch.Generator) -> None:
     with pytest.raises(ArgumentError, match="give the generator to redraw_weight_drop"):
-        weight_drop(nn.Linear(2, 2), "weight", generator=generator)
+        weight_drop(nn.Linear(2, 2), "weight", every_forward=False, generator=generator)
+
+
+def test_a_module_that_does_not_redraw_gets_a_hook_that_does() -> None:
+    lstm, x = weight_drop(nn.LSTM(3, 6), "weight_hh_l0", p=0.5), torch.randn(4, 2, 3)
+    assert not torch.equal(lstm(x)[0], lstm(x)[0])
+    assert torch.equal(lstm.eval()(x)[0], lstm(x)[0])
