@@ -61,7 +61,7 @@ class RecurrentLayer(LayerParts):
             hx: the initial state, (layers * directions, batch, hidden); for the LSTM family a pair (h, c).
             collect: what to return of the inside: some of "states", "cells", "gates", "probabilities".
             collect_grad: whether the collected tensors carry gradients; the reference engine then runs.
-            generator: source of everything drawn; None means torch's global one.
+            generator: source of everything drawn; None means torch's global one. Idle beside ``draws``.
             draws: what :meth:`draw` gave, to repeat a pass exactly.
             pairing: partners and coefficients for :class:`ThroughTimeMix`.
 
@@ -91,12 +91,6 @@ class RecurrentLayer(LayerParts):
         kinds = check_kinds(collect, where=self._name)
         batch = self._read(input)
         with autocast_off(batch.rows.device):
-            if draws is not None and generator is not None:
-                raise ArgumentError(
-                    where=f"{self._name} generator",
-                    got="a generator beside draws",
-                    wanted="one of them: with draws nothing is left to be drawn",
-                )
             if draws is not None:
                 sizes = {"steps": batch.layout.steps, "batch": batch.layout.batch, "hidden": self.hidden_size}
                 check_draws(draws, where=self._name, like=batch.rows, **sizes)
