@@ -28,7 +28,7 @@ def facts() -> dict[str, str]:
         "PyTorch": torch.__version__,
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
         "C++ kernel": f"ready, {ready}" if kernel.available else f"not available: {kernel.reason}",
-        "cache": str(kernel.library.parent if kernel.library else cache_roots()[0]),
+        "cache": str(kernel.binary.parent if kernel.binary else cache_roots()[0]),
         "an LSTM runs on": str(plan),
     }
 

@@ -9,6 +9,7 @@ from typing import TypedDict
 import pytest
 import torch
 from beartype import BeartypeConf, beartype
+from torch import Tensor, nn
 
 # The run-time check of every annotation; as for mypy, an int is good where a float is asked for.
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
@@ -48,3 +49,22 @@ def shared_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"benchmark data {name!r} is absent; STATEWISE_DATA may name its folder")
     return path
+
+
+def fill(layer: nn.Module, **values: Tensor | float) -> None:
+    """Write values into parameters of a layer, by name."""
+    with torch.no_grad():
+        for name, value in values.items():
+            layer.get_parameter(name).copy_(torch.as_tensor(value, dtype=torch.float64))
+
+
+def weight(layer: nn.Module, name: str) -> Tensor:
+    """A weight of a layer, parametrized or not."""
+    value = getattr(layer, name)
+    assert isinstance(value, Tensor)
+    return value
+
+
+def doubles(*values: float) -> Tensor:
+    """A vector in double precision."""
+    return torch.tensor(values, dtype=torch.float64)

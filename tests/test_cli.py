@@ -32,7 +32,8 @@ def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
 def test_the_demo_trains_prints_a_table_and_reads_it() -> None:
     done = call("demo", "--seed", "1", "--steps", "5", COLUMNS="80")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^network +train NLL +test NLL +accuracy +seconds +engine *$", done.stdout, flags=re.MULTILINE)
+    assert re.search(r"^network +train NLL +test NLL +the way +accuracy +seconds *$", done.stdout, flags=re.MULTILINE)
+    assert re.search(r"^Engine: ", done.stdout, flags=re.MULTILINE)
     for network in ("LSTM", "LSTM + noise", "LSTM + zoneout", "LSTM + noise + centroids", "best possible"):
         assert re.search(rf"^{re.escape(network)} +\d.*%", done.stdout, flags=re.MULTILINE), network
     assert re.search(r"^LSTM +[▁▂▃▄▅▆▇█]{5}$", done.stdout, flags=re.MULTILINE)

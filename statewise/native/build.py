@@ -44,7 +44,7 @@ class NativeStatus:
     Args:
         available: whether its operators can be called.
         reason: a sentence for the user; empty when available.
-        library: the compiled library.
+        binary: the compiled library.
         log: what the compiler said, and how it was called.
         compiled: whether this very call ran the compiler.
 
@@ -54,7 +54,7 @@ class NativeStatus:
 
     available: bool
     reason: str = ""
-    library: Path | None = None
+    binary: Path | None = None
     log: Path | None = None
     compiled: bool = False
 
@@ -74,10 +74,10 @@ def load_native(source: Path = KERNEL_SOURCE) -> NativeStatus:
         _logger.info("CPU kernel not available: %s", status.reason)
         return status
     try:
-        torch.ops.load_library(str(status.library))
+        torch.ops.load_library(str(status.binary))
     except (OSError, RuntimeError) as error:
-        assert status.library is not None
-        reason = f"the compiled CPU kernel could not be loaded ({_first_line(error)}): delete {status.library.parent}"
+        assert status.binary is not None
+        reason = f"the compiled CPU kernel could not be loaded ({_first_line(error)}): delete {status.binary.parent}"
         return NativeStatus(available=False, reason=f"{reason} to build it again; {_INSTEAD}", log=status.log)
     return status
 
@@ -129,7 +129,7 @@ def _build(source: Path, environ: Mapping[str, str]) -> NativeStatus:
     for root in roots:
         # A finished kernel is good even where nothing can be written any more.
         if _is_trusted(root) and (root / name / "kernel.so").exists():
-            return NativeStatus(available=True, library=root / name / "kernel.so", log=root / name / "compile.log")
+            return NativeStatus(available=True, binary=root / name / "kernel.so", log=root / name / "compile.log")
     entry = _make_entry(roots, name)
     if entry is None:
         places = " nor ".join(map(str, roots))
@@ -142,7 +142,7 @@ def _build(source: Path, environ: Mapping[str, str]) -> NativeStatus:
 def _compile_into(entry: Path, source: Path, command: list[str]) -> NativeStatus:
     library, log = entry / "kernel.so", entry / "compile.log"
     if library.exists():  # another process was faster
-        return NativeStatus(available=True, library=library, log=log)
+        return NativeStatus(available=True, binary=library, log=log)
     if log.exists():
         # The same compiler would say the same of the same source: do not make every start wait for it.
         return _compile_failed(log, compiled=False)
@@ -165,7 +165,7 @@ def _compile_into(entry: Path, source: Path, command: list[str]) -> NativeStatus
     if code != 0:
         return _compile_failed(log, compiled=True)
     _logger.info("compiled the CPU kernel in %.1f s: %s", time.perf_counter() - started, library)
-    return NativeStatus(available=True, library=library, log=log, compiled=True)
+    return NativeStatus(available=True, binary=library, log=log, compiled=True)
 
 
 def _compile_failed(log: Path, *, compiled: bool) -> NativeStatus:

@@ -51,8 +51,8 @@ def test_a_source_compiles_into_the_cache_and_says_so_on_stderr(
     status = workshop.build()
     assert status.available
     assert status.compiled
-    assert status.library is not None
-    assert status.library.is_relative_to(workshop.cache)
+    assert status.binary is not None
+    assert status.binary.is_relative_to(workshop.cache)
     assert "compiling the CPU kernel" in capsys.readouterr().err
 
 
@@ -60,7 +60,7 @@ def test_a_second_build_takes_the_cached_library_without_compiling(workshop: Wor
     first, second = workshop.build(), workshop.build()
     assert second.available
     assert not second.compiled
-    assert second.library == first.library
+    assert second.binary == first.binary
     assert workshop.compilations == 1
 
 
@@ -69,7 +69,7 @@ def test_a_changed_header_compiles_anew(workshop: Workshop) -> None:
     (workshop.folder / "part.h").write_text("// new\n")
     second = workshop.build()
     assert second.compiled
-    assert second.library != first.library
+    assert second.binary != first.binary
 
 
 def test_two_processes_at_once_compile_once(workshop: Workshop) -> None:
@@ -99,7 +99,7 @@ def test_loading_is_done_once_per_process(workshop: Workshop, monkeypatch: pytes
 def test_a_library_that_cannot_be_loaded_is_a_reason_not_an_error(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = workshop.build().library
+    library = workshop.build().binary
     assert library is not None
     library.write_bytes(b"not a library")
     for name, value in workshop.environ.items():
@@ -164,9 +164,9 @@ def test_a_cache_that_cannot_be_written_falls_back_to_a_private_temporary_direct
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     status = workshop.build()
     assert status.available
-    assert status.library is not None
+    assert status.binary is not None
     private = cache_roots(workshop.environ)[1]
-    assert status.library.is_relative_to(private)
+    assert status.binary.is_relative_to(private)
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 
 from statewise import RAC, RNN, OrthogonalRNN
 from statewise.cells import modrelu
-from support import tolerance
+from support import fill, tolerance
 
 ENGINES = ("reference", "cpu")
 DOUBLE = torch.float64
@@ -28,19 +27,7 @@ WH = ([[1, 1], [0, 1]], [[1, 0], [1, 1]], [[2, 1], [1, 1]])
 WO = torch.tensor([1.0, 2.0], dtype=DOUBLE)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks of a few units gain nothing from threads, and on a busy machine lose much."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def fill(layer: nn.Module, **values: Tensor | float) -> None:
-    with torch.no_grad():
-        for name, value in values.items():
-            layer.get_parameter(name).copy_(torch.as_tensor(value, dtype=DOUBLE))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def normal(*shape: int, seed: int) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,36 +22,14 @@ from statewise import (
     embedding_dropout,
 )
 from statewise.weights import weight_drop
-from support import tolerance
+from support import doubles, fill, tolerance, weight
 
 ENGINES = ("reference", "cpu")
 SIGMAS = 5
 DOUBLE = torch.float64
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks of a few units gain nothing from threads, and on a busy machine lose much."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def fill(layer: nn.Module, **values: Tensor | float) -> None:
-    with torch.no_grad():
-        for name, value in values.items():
-            layer.get_parameter(name).copy_(torch.as_tensor(value, dtype=DOUBLE))
-
-
-def weight(layer: nn.Module, name: str) -> Tensor:
-    value = getattr(layer, name)
-    assert isinstance(value, Tensor)
-    return value
-
-
-def doubles(*values: float) -> Tensor:
-    return torch.tensor(values, dtype=DOUBLE)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def masks(units: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence
 
 from statewise import GRU, LSTM, MGU, RAC, RNN, Centroids, PeepholeLSTM, PeepholeLSTMCell, RecurrentLayer
-from support import tolerance
+from support import fill, tolerance
 
 ENGINES = ("reference", "cpu")
 SIMILARITIES = ("dot", "euclidean", "sqeuclidean")
@@ -24,19 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 START, END = 2, 3
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks of a few units gain nothing from threads, and on a busy machine lose much."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def fill(layer: nn.Module, **values: Tensor | float) -> None:
-    with torch.no_grad():
-        for name, value in values.items():
-            layer.get_parameter(name).copy_(torch.as_tensor(value, dtype=DOUBLE))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def seeded(seed: int) -> torch.Generator:
