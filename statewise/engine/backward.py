@@ -89,16 +89,19 @@ class _Written(torch.autograd.Function):
         ctx.kind, ctx.arguments, ctx.run = kind, arguments, run
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(tensor for tensor in outputs[3:] if tensor is not None))
-        # The states are an output: only saving them this way avoids a cycle that would keep them alive.
-        ctx.save_for_backward(*tensors, outputs[0])
+        # The states are an output: only saving them this way avoids a cycle that would keep them alive. What was drawn
+        # is saved so that torch notices if it is changed before the backward pass.
+        ctx.save_for_backward(*tensors, outputs[0], *(drawn.rows for drawn in arguments.detached.drawn()))
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
         # Through saved_tensors torch notices what was changed in place since, or freed.
-        *tensors, states = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        count = len(ctx.needs_input_grad) - 2
+        tensors, states = saved[:count], saved[count]
         with torch.no_grad(), torch.autocast(states.device.type, enabled=False):
-            call, needed = ctx.arguments.bind(tuple(tensors)), ctx.needs_input_grad[2:]
+            call, needed = ctx.arguments.bind(tensors), ctx.needs_input_grad[2:]
             run, ctx.run = ctx.run, None
             if run is None:
                 # The first walk back used up what forward had left, and freed it. Going back again is rare

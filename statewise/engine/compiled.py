@@ -20,7 +20,7 @@ from statewise.cells import (
 )
 from statewise.engine.backward import Gradients, Run, unroll_with
 from statewise.engine.recurrence import Drawn, Recurrence, Step, Unrolled
-from statewise.errors import ShapeError
+from statewise.errors import DtypeError, ShapeError
 from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
 
@@ -79,7 +79,7 @@ class _Encoded:
 def _encode(call: Recurrence) -> _Encoded:
     code, rows, like = _Encoded(), call.layout.rows, call.weight_hh
     for step in call.chain:
-        transform, draws = step.transform, step.draws
+        transform, draws = step.transform, _alike(step, call)
         first, numbers = len(code.tensors), (0.0, 0.0)
         if isinstance(transform, Centroids):
             code.tensors += [step.parameters[0].contiguous(), *(_fit(drawn, call, transform.k) for drawn in draws)]
@@ -103,6 +103,52 @@ def _encode(call: Recurrence) -> _Encoded:
     return code
 
 
+def _alike(step: Step, call: Recurrence) -> tuple[Drawn, ...]:
+    """The draws of a transform, as many as the kernel reads, and all of one kind in time."""
+    wanted = 2 if isinstance(step.transform, Zoneout) else len(step.draws[:1]) if step.parameters else 1
+    if len(step.draws) != wanted:
+        name = type(step.transform).__name__
+        raise ShapeError(where="draws", got=f"{len(step.draws)} tensors for {name}", wanted=f"{wanted}")
+    # Centroids' noise is never constant for the kernel, nor is one of two masks alone.
+    if all(drawn.constant for drawn in step.draws) and not step.parameters:
+        return step.draws
+    sizes = call.layout.batch_sizes
+    return tuple(
+        Drawn(torch.cat([drawn.rows[:size] for size in sizes]), constant=False) if drawn.constant else drawn
+        for drawn in step.draws
+    )
+
+
+def _check_weights(call: Recurrence) -> None:
+    """Refuse tensors whose shapes contradict each other: the kernel trusts them."""
+    hidden, blocks, batch = call.hidden, len(call.cell.blocks), call.layout.batch
+    width = blocks * hidden
+    inputs = None if call.inputs is None else call.inputs.shape[1]
+    wanted: dict[str, tuple[Tensor | None, tuple[int, ...]]] = {
+        "weight_hh": (call.weight_hh, (width, hidden)),
+        "bias_hh": (call.bias_hh, (width,)),
+        "weight_ih": (call.weight_ih, (width, inputs or 0)),
+        "bias_ih": (call.bias_ih, (width,)),
+        "input_term": (call.input_term, (call.layout.rows, width)),
+        "initial_state": (call.initial_state, (batch, hidden)),
+        "initial_memory": (call.initial_memory, (batch, hidden)),
+    }
+    for (name, rows), own in zip(call.cell.extra_parameters, call.extra, strict=True):
+        wanted[name] = (own, (rows, hidden) if rows else (hidden,))
+    for step in call.chain:
+        for name, shape in step.transform.parameter_shapes(hidden).items():
+            wanted[name] = (step.parameters[0], shape)
+    for name, (tensor, shape) in wanted.items():
+        if tensor is not None and tuple(tensor.shape) != shape:
+            raise ShapeError(where=f"{call.cell.name} {name}", got=tuple(tensor.shape), wanted=f"{shape}")
+        if tensor is not None and tensor.dtype != call.weight_hh.dtype:
+            raise DtypeError(
+                where=f"{call.cell.name} {name}",
+                got=str(tensor.dtype),
+                wanted=f"{call.weight_hh.dtype}, as weight_hh has",
+            )
+
+
 def _fit(drawn: Drawn, call: Recurrence, width: int) -> Tensor:
     """A drawn tensor as the kernel reads it: it trusts the shape, so the shape is checked here."""
     wanted = (call.layout.batch if drawn.constant else call.layout.rows, width)
@@ -121,6 +167,7 @@ class _Run(Run):
 
     def __init__(self, call: Recurrence) -> None:
         cell = call.cell
+        _check_weights(call)
         self.cell = _CELLS[type(cell)]
         self.activation = _ACTIVATIONS.index(cell.nonlinearity) if isinstance(cell, RNNCell) else 0
         self.code = _encode(call)

@@ -72,6 +72,8 @@ def _why_not_cpu(call: Recurrence, *, differentiable_record: bool) -> str | None
         return f"the layer is on {weight.device}"
     if weight.dtype not in (torch.float32, torch.float64):
         return f"it computes in float32 and float64, not in {weight.dtype}"
+    if any(drawn.rows.requires_grad for drawn in call.drawn()):
+        return "gradients of drawn tensors need autograd in every step"
     if differentiable_record:
         return "collected tensors with gradients need autograd in every step"
     if torch.autograd.forward_ad._current_level >= 0:

@@ -82,6 +82,12 @@ class Recurrence:
         """Number of hidden units."""
         return self.weight_hh.shape[1]
 
+    def drawn(self) -> list[Drawn]:
+        """Everything drawn: by the transforms, for the gates, and the coefficients of mixing."""
+        found = [drawn for step in self.chain for drawn in step.draws]
+        found += [] if self.mask is None else [self.mask.mask]
+        return found + ([] if self.mixed is None else [self.mixed.coefficients])
+
     def project(self) -> Tensor:
         """The input term of all steps as one product, shape (rows, blocks * hidden)."""
         if self.input_term is not None:

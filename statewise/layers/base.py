@@ -94,7 +94,9 @@ class RecurrentLayer(LayerParts):
             if draws is not None:
                 sizes = {"steps": batch.layout.steps, "batch": batch.layout.batch, "hidden": self.hidden_size}
                 check_draws(draws, where=self._name, like=batch.rows, **sizes)
-                check_purpose(draws, where=self._name, transforms=self._drawing, training=self.training)
+                check_purpose(
+                    draws, where=self._name, transforms=self._drawing, training=self.training, sizes=self._stack
+                )
                 restore_weight_drop(self, draws.weights)
             else:
                 draws = self._draw_all(batch, generator)
@@ -179,7 +181,11 @@ class RecurrentLayer(LayerParts):
                     if tensors is not None:
                         drawn[index, layer, direction] = tensors
         start = self._draw_start(batch, randomness.stream(START))
-        return Draws(drawn, start, made_for=(self._drawing, self.training))
+        return Draws(drawn, start, made_for=(self._drawing, self.training, self._stack))
+
+    @property
+    def _stack(self) -> tuple[int, int, int]:
+        return self.num_layers, self.num_directions, self.hidden_size
 
     def _draw_start(self, batch: Batch, stream: Stream) -> Tensor | None:
         """Initial states for sequences that are given none, where the layer draws them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ def read(
     autocast = autocast_is_on(data.device)
     data = check_kind(data, where=f"{where} input", like=like, convert=autocast)
     if packed is not None:
-        batch = Batch(data, Layout(tuple(packed.batch_sizes.tolist())), True, packed, autocast)
+        batch = Batch(data, _read_packed(packed, where=where), True, packed, autocast)
     else:
         batch = _read_padded(data, where=where, batch_first=batch_first, autocast=autocast)
     if batch.rows.shape[1] != input_size:
@@ -85,6 +86,20 @@ def read(
     if finite:
         _check_finite(batch.rows, where=f"{where} input")
     return batch
+
+
+def _read_packed(packed: PackedSequence, *, where: str) -> Layout:
+    """The layout of a PackedSequence; one that was made by hand may contradict itself."""
+    sizes = tuple(packed.batch_sizes.tolist())
+    falling = all(later <= earlier for earlier, later in itertools.pairwise(sizes))
+    if not sizes or sizes[-1] < 1 or not falling or sum(sizes) != len(packed.data):
+        raise LengthError(
+            where=f"{where} input",
+            got=f"batch_sizes {list(sizes)} for {len(packed.data)} rows",
+            wanted="positive sizes that never grow and add up to the rows",
+            remedy="Make it with torch.nn.utils.rnn.pack_padded_sequence or pack_sequence.",
+        )
+    return Layout(sizes)
 
 
 def _read_padded(data: Tensor, *, where: str, batch_first: bool, autocast: bool) -> Batch:

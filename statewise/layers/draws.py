@@ -20,13 +20,13 @@ class Draws:
             outputs have direction 0.
         start: the initial states of a layer that draws them, shape (layers * directions, batch, hidden).
         weights: the masks of dropped weights, by the path of the parametrization.
-        made_for: the layer's transforms and mode when it was drawn; None where it was made by hand.
+        made_for: transforms, mode and (layers, directions, hidden) of the layer; None where it was made by hand.
     """
 
     tensors: dict[tuple[int, int, int], tuple[Tensor, ...]] = field(default_factory=dict)
     start: Tensor | None = None
     weights: dict[str, Tensor] = field(default_factory=dict)
-    made_for: tuple[tuple[Transform, ...], bool] | None = None
+    made_for: tuple[tuple[Transform, ...], bool, tuple[int, int, int]] | None = None
 
     def __repr__(self) -> str:
         shapes = {key: [tuple(tensor.shape) for tensor in tensors] for key, tensors in self.tensors.items()}
@@ -46,15 +46,24 @@ class Draws:
         )
 
 
-def check_purpose(draws: Draws, *, where: str, transforms: tuple[Transform, ...], training: bool) -> None:
-    """Refuse what was drawn for other transforms, or in the other mode: it would be used for something it is not."""
-    if draws.made_for is None or draws.made_for == (transforms, training):
+def check_purpose(
+    draws: Draws, *, where: str, transforms: tuple[Transform, ...], training: bool, sizes: tuple[int, int, int]
+) -> None:
+    """Refuse what was drawn for other transforms, another stack, or in the other mode: it would be misused."""
+    if draws.made_for is None or draws.made_for == (transforms, training, sizes):
         return
-    drawn_for, mode = draws.made_for
+
+    def told(drawn: tuple[Transform, ...], mode: bool, size: tuple[int, int, int]) -> str:
+        layers, directions, hidden = size
+        return (
+            f"draws for {list(drawn)} in {'training' if mode else 'eval'} mode, "
+            f"{layers} layer(s) of {hidden} units in {directions} direction(s)"
+        )
+
     raise ArgumentError(
         where=f"{where} draws",
-        got=f"draws for {list(drawn_for)} in {'training' if mode else 'eval'} mode",
-        wanted=f"draws for {list(transforms)} in {'training' if training else 'eval'} mode",
+        got=told(*draws.made_for),
+        wanted=told(transforms, training, sizes),
         remedy="Draw anew with layer.draw(input).",
     )
 

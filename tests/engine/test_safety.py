@@ -1,0 +1,117 @@
+"""What contradicts itself is refused before the kernel reads it, and the walk by columns equals the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+
+import statewise
+from statewise import LSTM, Centroids, Draws, Noise, Pairing, ThroughTimeMix, Zoneout
+from statewise.errors import ArgumentError, LengthError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+
+@pytest.mark.parametrize("sizes", [[2, 3], [3, 2], [5, 0], [3, -1, 3], []])
+def test_a_packed_sequence_that_contradicts_itself_is_refused(sizes: list[int]) -> None:
+    packed = PackedSequence(torch.randn(4, 3), torch.tensor(sizes, dtype=torch.int64))
+    with pytest.raises(LengthError, match="batch_sizes"):
+        LSTM(3, 8)(packed)
+
+
+@pytest.mark.parametrize("name", ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"])
+def test_a_weight_of_another_shape_is_refused(name: str) -> None:
+    layer = LSTM(3, 8)
+    weights = {**dict(layer.named_parameters()), name: torch.randn_like(layer.get_parameter(name)[:8])}
+    with pytest.raises(ShapeError, match="LSTM"):
+        torch.func.functional_call(layer, weights, (torch.randn(2, 2, 3),))
+
+
+@pytest.mark.parametrize(
+    ("transform", "shapes"),
+    [
+        (Zoneout(0.5, memory=0.5), [(6, 4, 8), (1, 4, 8)]),
+        (Zoneout(0.5, memory=0.5), [(1, 4, 8), (6, 4, 8)]),
+        (Zoneout(0.5, memory=0.5), [(1, 4, 8), (1, 4, 8)]),
+        (Centroids(5, transition="noisy"), [(1, 4, 5)]),
+        (Noise("gaussian", 0.5), [(1, 4, 8)]),
+    ],
+)
+@pytest.mark.parametrize("lengths", [None, [6, 2, 5, 1]])
+def test_draws_that_are_constant_in_time_equal_the_loop(
+    transform: Any, shapes: list[tuple[int, ...]], lengths: list[int] | None
+) -> None:
+    layer, x = LSTM(3, 8, transforms=transform), torch.randn(6, 4, 3)
+    given = x if lengths is None else pack_padded_sequence(x, lengths, enforce_sorted=False)
+    draws = Draws({(0, 0, 0): tuple(torch.rand(shape) for shape in shapes)})
+    fast = layer(given, draws=draws)[1][0]
+    layer.engine = "reference"
+    torch.testing.assert_close(fast, layer(given, draws=draws)[1][0])
+
+
+def test_too_few_draws_are_refused() -> None:
+    with pytest.raises(ShapeError, match="1 tensors for Zoneout, wanted 2"):
+        LSTM(3, 8, transforms=Zoneout(0.5))(torch.randn(6, 4, 3), draws=Draws({(0, 0, 0): (torch.ones(6, 4, 8),)}))
+
+
+def test_draws_of_another_stack_are_refused() -> None:
+    noise, x = Noise("gaussian", 0.5), torch.randn(6, 4, 3)
+    with pytest.raises(ArgumentError, match=r"1 layer\(s\).*wanted.*2 layer\(s\)"):
+        LSTM(3, 8, 2, transforms=noise)(x, draws=LSTM(3, 8, transforms=noise).draw(x))
+
+
+def test_a_coefficient_that_wants_a_gradient_gets_it() -> None:
+    layer, x = LSTM(3, 8, transforms=ThroughTimeMix()), torch.randn(6, 4, 3)
+    found = []
+    for engine in ("auto", "reference"):
+        layer.engine = engine
+        weight = torch.full((4,), 0.7, requires_grad=True)
+        layer(x, pairing=Pairing(torch.arange(4).flip(0), weight))[0].square().sum().backward()
+        found.append(weight.grad)
+    assert isinstance(found[1], Tensor)
+    torch.testing.assert_close(found[0], found[1])
+
+
+def test_a_draw_changed_before_the_backward_pass_is_noticed() -> None:
+    layer, x = LSTM(3, 8, transforms=Noise("gaussian", 0.5)), torch.randn(6, 4, 3)
+    draws = layer.draw(x)
+    loss = layer(x, draws=draws)[0].square().sum()
+    draws.tensors[0, 0, 0][0].zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+LAYERS = ("RNN", "MGU", "GRU", "LSTM", "PeepholeLSTM", "RAC")
+
+
+# Few sequences, or recurrent weights beyond a core's cache: the threads share columns and wait for each other.
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 20), (2, 33), (7, 20), (13, 330)])
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.filterwarnings("ignore::statewise.CompoundingNoiseWarning")
+def test_threads_that_share_columns_give_what_the_loop_gives(kind: str, batch: int, hidden: int) -> None:
+    chain = (Noise("gaussian", 0.2, placement="recurrent"), Centroids(4), Zoneout(0.2, memory=0.1))
+    layer = getattr(statewise, kind)(3, hidden, bidirectional=True, transforms=chain, dtype=torch.float64)
+    x = torch.randn(5, batch, 3, dtype=torch.float64)
+    packed = pack_padded_sequence(x, [1 + row % 5 for row in range(batch)], enforce_sorted=False)
+    draws = layer.draw(packed)
+    found = []
+    for engine in ("cpu", "reference"):
+        layer.engine = engine
+        output = layer(packed, draws=draws)[0].data
+        found.append((output, *torch.autograd.grad(output.square().sum(), list(nn.Module.parameters(layer)))))
+    for fast, truth in zip(*found, strict=True):
+        torch.testing.assert_close(fast, truth, rtol=1e-10, atol=1e-10)
