@@ -93,8 +93,6 @@ public:
         own_.reset(static_cast<T*>(::operator new(bytes, std::align_val_t(kAlign))));
         data_ = own_.get();
     }
-    // Unfilled, on memory of the caller: size_for(k, n) elements, aligned to kAlign bytes.
-    Packed(int64_t k, int64_t n, T* storage) : k_(k), n_(n), data_(storage) {}
 
     // B = U^T for row-major U of shape (n, k): the forward product h U^T.
     static Packed transposed(const T* u, int64_t n, int64_t k, int64_t ldu) {
