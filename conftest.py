@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import jaxtyping
 import pytest
@@ -14,8 +15,21 @@ from hypothesis import HealthCheck, settings
 # Contract classes and helpers are no test files, so pytest must be told to explain their assertions too.
 pytest.register_assert_rewrite("contracts", "support")
 
-# Before the first import of the package, doctests' included: from here on each annotation is checked at run time.
-jaxtyping.install_import_hook("statewise", "support.checked")
+# Without a device the accelerator's kernels run in Triton's interpreter, which must be told before it is imported.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# Before the first import of the package, doctests' included: from here on each annotation is checked at run time. The
+# kernels are left out: Triton reads their source and must find them as they are written.
+_ROOMS = sorted(entry.name for entry in (Path(__file__).parent / "statewise").iterdir() if entry.suffix in ("", ".py"))
+jaxtyping.install_import_hook(
+    [
+        f"statewise.{room.removesuffix('.py')}"
+        for room in _ROOMS
+        if room not in ("kernels", "__init__.py", "__pycache__")
+    ],
+    "support.checked",
+)
 
 _EVERYWHERE = settings(
     deadline=None,  # the first call may compile a kernel, and machines differ: no test is timed
@@ -29,6 +43,15 @@ settings.register_profile("reproducible", _EVERYWHERE, max_examples=25, derandom
 settings.register_profile("slow", _EVERYWHERE, max_examples=200)
 # `--hypothesis-profile` on the command line still wins.
 settings.load_profile("reproducible" if os.environ.get("CI") == "true" else "local")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A class that says ``one_of = n`` gives a quick run one of n of its combinations, chosen by their names."""
+    for item in items:
+        share = getattr(getattr(item, "cls", None), "one_of", 1)
+        if zlib.crc32(item.nodeid.encode()) % share and "every_cell_equals" not in item.name:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

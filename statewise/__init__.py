@@ -4,7 +4,7 @@ Everything here happens to the hidden state between two steps: it is disturbed, 
 sphere, measured, bounded and read.
 """
 
-from statewise import cells, engine, errors, transforms, weights
+from statewise import cells, engine, errors, train, transforms, weights
 from statewise.citations import cite
 from statewise.engine import Plan
 from statewise.layers import (
@@ -81,6 +81,7 @@ __all__ = [
     "embedding_dropout",
     "engine",
     "errors",
+    "train",
     "transforms",
     "upgrade",
     "weights",

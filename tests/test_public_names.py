@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 import statewise
-from statewise import cells, engine, errors, layers, transforms, weights
+from statewise import cells, engine, errors, layers, train, transforms, weights
 
-ROOMS = [statewise, cells, transforms, weights, engine, layers]
+ROOMS = [statewise, cells, transforms, weights, engine, layers, train]
 EVERY_ROOM = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
 PUBLIC = [(room, name) for room in ROOMS for name in room.__all__]
 EVERY_NAME = pytest.mark.parametrize(("room", "name"), PUBLIC, ids=[f"{room.__name__}.{name}" for room, name in PUBLIC])

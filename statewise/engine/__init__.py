@@ -1,7 +1,7 @@
 """How a layer is unrolled: the reference loop, which is the truth, and faster engines that equal it."""
 
 from statewise.engine.layout import Layout
-from statewise.engine.plan import ENGINES, Plan, choose
+from statewise.engine.plan import ENGINES, Plan, choose, unroll_all
 from statewise.engine.recurrence import Drawn, GateMask, Mixed, Recurrence, Step, Unrolled
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "Step",
     "Unrolled",
     "choose",
+    "unroll_all",
 ]

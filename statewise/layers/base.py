@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from statewise.engine import Drawn, GateMask, Mixed, Plan, Recurrence, Step, Unrolled, choose
+from statewise.engine import Drawn, GateMask, Mixed, Plan, Recurrence, Step, Unrolled, choose, unroll_all
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.batch import Batch, autocast_off, check_generator, read, read_state
 from statewise.layers.collected import Collected, check_kinds
@@ -103,15 +104,25 @@ class RecurrentLayer(LayerParts):
             initial = self._initial(hx, batch, draws)
             mixed = self._mixed(pairing, batch)
             rows, ran = batch.rows, []
-            for layer in range(self.num_layers):
-                rows = self._outside(Place.INPUT, rows, layer, batch, draws)
+            stretches = deque(self._stretches(batch, draws, mixed))
+            while stretches:
+                layers = stretches.popleft()
+                rows = self._outside(Place.INPUT, rows, layers[0], batch, draws)
                 calls = [
-                    self._recurrence(layer, direction, rows, initial, batch, draws, mixed, record=bool(kinds))
+                    self._recurrence(
+                        layer, direction, self._below(rows, layer, layers), initial, batch, draws, mixed, bool(kinds)
+                    )
+                    for layer in layers
                     for direction in range(self.num_directions)
                 ]
-                ran.append([self._choose(call, collect_grad and bool(kinds)).unroll(call) for call in calls])
-                rows = _side_by_side([unrolled.states for unrolled in ran[-1]])
-                rows = self._outside(Place.OUTPUT, rows, layer, batch, draws)
+                plans = [self._choose(call, collect_grad and bool(kinds), len(calls)) for call in calls]
+                if len(layers) > 1 and any(plan.kernel is None for plan in plans):
+                    stretches.extend(range(layer, layer + 1) for layer in layers)
+                    continue
+                unrolled = unroll_all(calls, plans, chained=len(layers) > 1)
+                ran += [[one] for one in unrolled] if len(layers) > 1 else [unrolled]
+                rows = _side_by_side([one.states for one in ran[-1]])
+                rows = self._outside(Place.OUTPUT, rows, layers[-1], batch, draws)
         output = batch.give_back(rows, batch_first=self.batch_first)
         final = self._final(ran, batch)
         return (output, final, self._collect(kinds, ran, batch, collect_grad)) if kinds else (output, final)
@@ -131,12 +142,35 @@ class RecurrentLayer(LayerParts):
         initial = self._initial(None, batch, draws)
         mixed = self._mixed(pairing, batch)
         plans = []
-        for layer in range(self.num_layers):
-            rows = batch.rows.new_empty(batch.layout.rows, self._input_width(layer))
-            call = self._recurrence(layer, 0, rows, initial, batch, draws, mixed, record=False)
-            plans.append(self._choose(call, collect_grad))
+        for layers in self._stretches(batch, draws, mixed):
+            for layer in layers:
+                rows = batch.rows.new_empty(batch.layout.rows, self._input_width(layer))
+                call = self._recurrence(layer, 0, rows, initial, batch, draws, mixed, record=False)
+                plans.append(self._choose(call, collect_grad, len(layers) * self.num_directions))
         # The stack is as fast as its slowest layer.
-        return max(plans, key=lambda plan: ("native", "python", "loop").index(plan.form))
+        return max(plans, key=lambda plan: ("solo", "team", "step", "native", "python", "loop").index(plan.form))
+
+    def _stretches(self, batch: Batch, draws: Draws, mixed: Mixed | None) -> list[range]:
+        """The layers in stretches that run as a wavefront: on an accelerator all, if nothing acts between them."""
+        apart = [range(layer, layer + 1) for layer in range(self.num_layers)]
+        if self.engine not in ("auto", "triton") or self.num_directions > 1 or self.num_layers == 1:
+            return apart
+        if batch.rows.device.type != "cuda" and self.engine != "triton":
+            return apart
+        if mixed is not None and any(isinstance(t, ThroughTimeMix) and t.layers != (0,) for t in self._transforms):
+            return apart  # what a layer below gets back from partners comes from other rows
+        for (index, layer, _), drawn in draws.tensors.items():
+            transform = self._drawing[index]
+            between = {Place.INPUT: layer > 0, Place.OUTPUT: layer < self.num_layers - 1}
+            masked = isinstance(transform, RecurrentDropout) and layer > 0 and drawn[0].shape[2] > 0
+            if masked or between.get(transform.place, False):
+                return apart
+        return [range(self.num_layers)]
+
+    @staticmethod
+    def _below(rows: Tensor, layer: int, layers: range) -> Tensor:
+        """The inputs of a layer; in a stretch those of the upper ones do not exist yet."""
+        return rows if layer == layers[0] else rows.new_empty(0)
 
     def _read(self, input: Tensor | PackedSequence) -> Batch:
         return read(
@@ -148,8 +182,8 @@ class RecurrentLayer(LayerParts):
             finite=self.check_finite,
         )
 
-    def _choose(self, call: Recurrence, differentiable_record: bool) -> Plan:
-        return choose(call, engine=self.engine, differentiable_record=differentiable_record)
+    def _choose(self, call: Recurrence, differentiable_record: bool, together: int) -> Plan:
+        return choose(call, engine=self.engine, differentiable_record=differentiable_record, together=together)
 
     def _draw_all(self, batch: Batch, generator: torch.Generator | None) -> Draws:
         draws = self._draw(batch, generator)
@@ -160,7 +194,7 @@ class RecurrentLayer(LayerParts):
 
     def _draw(self, batch: Batch, generator: torch.Generator | None) -> Draws:
         check_generator(generator, where=self._name, device=batch.rows.device)
-        randomness, drawn = Randomness(generator), {}
+        randomness, drawn = Randomness(generator, device=batch.rows.device), {}
         for index, transform in enumerate(self._drawing):
             outside = transform.place in (Place.INPUT, Place.OUTPUT)
             for layer in range(self.num_layers):
@@ -271,7 +305,6 @@ class RecurrentLayer(LayerParts):
         batch: Batch,
         draws: Draws,
         mixed: Mixed | None,
-        *,
         record: bool,
     ) -> Recurrence:
         suffix, slot = self._suffixes(layer)[direction], layer * self.num_directions + direction

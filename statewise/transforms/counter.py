@@ -3,8 +3,9 @@
 Step t of a tensor takes the words ``t * half`` to ``t * half + half`` of a sequence, where ``half`` is half the size
 of a step, rounded up; a word's first number goes to the first half of the step, its second to the other. Word i is
 SplitMix64 of ``seed + i * golden ratio`` (Steele et al. 2014). So nothing depends on the number of steps, and steps can
-be filled in parallel. The formulas use exact integer arithmetic and one rounding at a time; the C++ kernel gives the
-same bits.
+be filled in parallel. The formulas use exact integer arithmetic and one rounding at a time; the C++ kernel and the
+Triton kernel give the same bits. A seed may be a tensor of one number, which stays where it is; under
+``torch.func.vmap`` each replica may have a seed of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 _ONES = 2**64 - 1
+_GOLDEN = 0x9E3779B97F4A7C15
 _LOG_SERIES = (
     *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1),
     *(-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
@@ -29,20 +31,44 @@ def _shifted(words: Tensor, bits: int) -> Tensor:
     return (words >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def words(seed: int, steps: int, half: int, device: torch.device) -> Tensor:
+def _scrambled(words: Tensor) -> Tensor:
+    words = (words ^ _shifted(words, 30)) * _signed(0xBF58476D1CE4E5B9)
+    words = (words ^ _shifted(words, 27)) * _signed(0x94D049BB133111EB)
+    return words ^ _shifted(words, 31)
+
+
+def mixed(root: Tensor, key: tuple[int, ...]) -> Tensor:
+    """The parts of a key mixed into a root one after the other, each by a round of SplitMix64.
+
+    >>> hex(mixed(torch.tensor(0), (0, 1)).item() & (2**64 - 1))
+    '0xbcd9dbb49673066b'
+    """
+    for part in key:
+        root = _scrambled((root ^ (part + 1)) + _signed(_GOLDEN))
+    return root
+
+
+def seed_of(root: Tensor, key: tuple[int, ...]) -> Tensor:
+    """All parts of a key mixed into 63 bits: the seed of a stream.
+
+    >>> bool(seed_of(torch.tensor(3), (2,)) >= 0)
+    True
+    """
+    return _shifted(mixed(root, key), 1)
+
+
+def words(seed: int | Tensor, steps: int, half: int, device: torch.device) -> Tensor:
     """The 64-bit words of all steps, shape (steps, half).
 
     >>> [hex(word & (2**64 - 1)) for word in words(0, 1, 2, torch.device("cpu"))[0].tolist()]
     ['0x0', '0xe220a8397b1dcdaf']
     """
     index = torch.arange(steps * half, device=device)
-    mixed = index * _signed(0x9E3779B97F4A7C15) + _signed(seed & _ONES)
-    mixed = (mixed ^ _shifted(mixed, 30)) * _signed(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ _shifted(mixed, 27)) * _signed(0x94D049BB133111EB)
-    return (mixed ^ _shifted(mixed, 31)).view(steps, half)
+    start = seed if isinstance(seed, Tensor) else _signed(seed & _ONES)
+    return _scrambled(index * _signed(_GOLDEN) + start).view(steps, half)
 
 
-def uniforms(seed: int, steps: int, size: int, device: torch.device) -> Tensor:
+def uniforms(seed: int | Tensor, steps: int, size: int, device: torch.device) -> Tensor:
     """Uniform float32 numbers of 24 bits in [0, 1), shape (steps, size).
 
     >>> bool((uniforms(3, 5, 7, torch.device("cpu"))[:2] == uniforms(3, 2, 7, torch.device("cpu"))).all())
@@ -53,7 +79,7 @@ def uniforms(seed: int, steps: int, size: int, device: torch.device) -> Tensor:
     return (pair[:, :size].float()) * 2.0**-24
 
 
-def normals(seed: int, steps: int, size: int, device: torch.device) -> Tensor:
+def normals(seed: int | Tensor, steps: int, size: int, device: torch.device) -> Tensor:
     """Standard normal float32 numbers, shape (steps, size).
 
     ``r cos a, r sin a`` with ``r = sqrt(-2 ln u)`` (Box & Muller 1958): 31 bits for u, 26 for the angle.

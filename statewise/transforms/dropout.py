@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from statewise.transforms.base import Place, SequenceTransform, Sizes, probability
-from statewise.transforms.streams import Stream
+from statewise.transforms.streams import Stream, indicator
 
 
 def dropout_mask(shape: tuple[int, ...], p: float, stream: Stream, like: Sizes) -> Tensor:
     """Masks with inverted scaling, ``Bernoulli(1 - p) / (1 - p)``, drawn step by step."""
     mask = torch.empty(shape, dtype=like.dtype, device=like.device)
     # Comparing uniform numbers is several times faster than torch's Bernoulli sampler.
-    return stream.uniform(mask).ge_(p).div_(1 - p)
+    return indicator(stream.uniform(mask), torch.ge, p).div_(1 - p)
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from statewise.errors import EngineError
+from statewise.kernels import load_triton
 from statewise.native import load_native
-from statewise.transforms.counter import normals, uniforms
+from statewise.transforms.counter import mixed, normals, seed_of, uniforms
 
 Fill = Callable[[Tensor, torch.Generator], object]
+_CPU = torch.device("cpu")
+
+
+class _Counted(NamedTuple):
+    """Which of the two counted laws, and its moments if normal."""
+
+    normal: bool
+    mean: float = 0.0
+    std: float = 1.0
 
 
 class Randomness:
@@ -23,14 +35,38 @@ class Randomness:
     True
     """
 
-    def __init__(self, generator: torch.Generator | None = None) -> None:
+    def __init__(self, generator: torch.Generator | None = None, *, device: torch.device = _CPU) -> None:
+        """Take the number later, from a generator or from the global one of a device.
+
+        Args:
+            generator: where the number comes from; None means torch's global generator.
+            device: where the numbers are drawn; a CUDA device keeps the root, and nothing waits for it.
+        """
         self._generator = generator
+        self._device = device
 
     @cached_property
-    def root(self) -> int:
-        """The number itself, from the generator or from torch's global one."""
-        device = torch.device("cpu") if self._generator is None else self._generator.device
-        return int(torch.randint(2**62, (), generator=self._generator, device=device))
+    def root(self) -> int | Tensor:
+        """The number itself: a tensor on a CUDA device and under torch.func's transforms, else an int."""
+        source = self._device if self._generator is None else self._generator.device
+        stays = source.type == "cuda"
+        if self._generator is None and not stays:
+            source = _CPU
+        root = torch.randint(2**62, (), generator=self._generator, device=source)
+        return root if stays or _transformed() else int(root)
+
+    @cached_property
+    def number(self) -> int:
+        """The root on the host, which waits for an accelerator."""
+        root = self.root
+        if isinstance(root, Tensor) and root.is_cuda and torch.cuda.is_current_stream_capturing():
+            raise _refusal("a CUDA graph under capture", "a law whose numbers the device makes by itself")
+        try:
+            return int(root)
+        except RuntimeError as error:
+            if not _transformed():
+                raise
+            raise _refusal("vmap with randomness='different'", "a law whose replicas can differ") from error
 
     def stream(self, *key: int) -> Stream:
         """The stream that belongs to a key, such as (transform, layer, direction)."""
@@ -59,18 +95,18 @@ class Stream:
     @property
     def seed(self) -> int:
         """All parts of the key mixed into 63 bits."""
-        value = self.randomness.root
+        value = self.randomness.number
         for part in self.key:
             value = _splitmix(value ^ (part + 1))
         return value >> 1
 
     def normal(self, out: Tensor, *, mean: float, std: float) -> Tensor:
-        """Fill ``out`` (steps, ...) with normal numbers and return it."""
-        return self._fill_counted(out, normal=True, mean=mean, std=std)
+        """Fill ``out`` (steps, ...) with normal numbers and return it; under torch.func's transforms, a new tensor."""
+        return self._fill_counted(out, _Counted(True, mean, std))
 
     def uniform(self, out: Tensor) -> Tensor:
-        """Fill ``out`` (steps, ...) with uniform numbers from 0 up to, not including, 1, and return it."""
-        return self._fill_counted(out, normal=False, mean=0.0, std=1.0)
+        """The same with uniform numbers from 0 up to, not including, 1."""
+        return self._fill_counted(out, _Counted(False))
 
     def fill(self, out: Tensor, fill: Fill) -> Tensor:
         """Fill ``out`` (steps, ...) by a sampler of torch's, one step after the other, and return it."""
@@ -81,17 +117,57 @@ class Stream:
             fill(rows, source)
         return out
 
-    def _fill_counted(self, out: Tensor, *, normal: bool, mean: float, std: float) -> Tensor:
+    def _fill_counted(self, out: Tensor, law: _Counted) -> Tensor:
         if out.is_meta or out.numel() == 0:
             return out
-        steps, size = out.shape[0], out[0].numel()
-        if out.device.type == "cpu" and out.dtype == torch.float32 and out.is_contiguous() and load_native().available:
-            torch.ops.statewise_native.fill_counted(out, self.seed, normal, mean, std)
+        root = self.randomness.root
+        if _transformed():
+            return self._counted(out, law).to(out.dtype)  # no kernel knows of replicas, nor can `out` hold them
+        if not out.is_contiguous():
+            return out.copy_(self._fill_counted(torch.empty_like(out, memory_format=torch.contiguous_format), law))
+        if isinstance(root, Tensor) and load_triton().available and load_triton().device == out.device.type:
+            from statewise.kernels.fill import MOST_PARTS, fill_counted
+
+            early = max(0, len(self.key) - MOST_PARTS)
+            return fill_counted(out, mixed(root.to(out.device), self.key[:early]), self.key[early:], **law._asdict())
+        if out.device.type == "cpu" and out.dtype == torch.float32 and load_native().available:
+            torch.ops.statewise_native.fill_counted(out, self.seed, *law)
             return out
-        drawn = normals if normal else uniforms
-        numbers = drawn(self.seed, steps, size, out.device)
         # In float32 first: then the numbers are the same for every dtype of the network.
-        return out.copy_((numbers.mul_(std).add_(mean) if normal else numbers).view_as(out))
+        return out.copy_(self._counted(out, law))
+
+    def _counted(self, out: Tensor, law: _Counted) -> Tensor:
+        """The numbers that belong into a tensor, in float32, made by torch's operations."""
+        root = self.randomness.root
+        seed = seed_of(root.to(out.device), self.key) if isinstance(root, Tensor) else self.seed
+        drawn = normals if law.normal else uniforms
+        numbers = drawn(seed, out.shape[0], out.shape[1:].numel(), out.device)
+        return (numbers.mul_(law.std).add_(law.mean) if law.normal else numbers).view(out.shape)
+
+
+def indicator(numbers: Tensor, holds: Callable[..., Tensor], bound: float) -> Tensor:
+    """1 where a comparison with a bound holds and 0 elsewhere, in place of the numbers where that is possible.
+
+    >>> indicator(torch.tensor([0.2, 0.7]), torch.ge, 0.5)
+    tensor([0., 1.])
+    """
+    if _transformed():
+        return holds(numbers, bound).to(numbers.dtype)  # vmap compares in place one replica after the other
+    return holds(numbers, bound, out=numbers)
+
+
+def _transformed() -> bool:
+    """Whether this runs inside a transform of torch.func."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def _refusal(got: str, wanted: str) -> EngineError:
+    return EngineError(
+        where="Stream.fill",
+        got=f"a draw by a sampler of torch's in {got}",
+        wanted=wanted,
+        remedy="Gaussian noise, dropout and zoneout can be drawn there; others before it, with layer.draw(input).",
+    )
 
 
 def _splitmix(value: int) -> int:

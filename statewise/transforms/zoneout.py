@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from statewise.transforms.base import Sizes, StateChange, StateGrads, StateTransform, probability
-from statewise.transforms.streams import Stream
+from statewise.transforms.streams import Stream, indicator
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +42,7 @@ class Zoneout(StateTransform):
         masks = []
         for part, p in enumerate((self.p, self.memory)):
             keep = torch.full(shape, p, dtype=sizes.dtype, device=sizes.device)
-            masks.append(stream.child(part).uniform(keep).lt_(p) if training else keep)
+            masks.append(indicator(stream.child(part).uniform(keep), torch.lt, p) if training else keep)
         return tuple(masks)
 
     def forward(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,10 +19,15 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from statewise import Collected, Pairing, RecurrentLayer
 from statewise.engine import Recurrence, Unrolled, plan
+from statewise.engine.device import Form, forms
+from statewise.engine.device.operands import Facts
+from statewise.kernels import load_triton
+from statewise.layers import base
 from statewise.native import NativeStatus, load_native
 from support import tolerance
 
 FORMS = ("loop", "python", "native")
+KERNELS = ("step", "solo", "team")
 EVERY_FORM = pytest.mark.parametrize("form", FORMS)
 EVERY_DTYPE = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 
@@ -143,10 +148,28 @@ def only(form: str) -> Iterator[None]:
     """Within, the cpu engine has no form but this one; skips where the native one cannot be had."""
     if form == "native" and not load_native().available:
         pytest.skip(load_native().reason)
+    if form in KERNELS and not load_triton().available:
+        pytest.skip(load_triton().reason)
     with pytest.MonkeyPatch.context() as patch:
+        if form in KERNELS:
+            patch.setattr(forms, "choose_form", _insisting(form))
         if form == "python":
             patch.setattr(plan, "load_native", lambda: NativeStatus(available=False, reason="left out by a test"))
         yield
+
+
+def _insisting(form: str) -> Callable[..., Form]:
+    """A choice of tiles that has the kernel that is wanted, wherever that kernel can run at all."""
+
+    def choose(facts: Facts, **_: object) -> Form:
+        wide = 1 << (facts.hidden - 1).bit_length()
+        if form == "solo":
+            return Form("solo", max(16, wide), 2, 4, 4, "a test wants it")
+        if form == "team":
+            return Form("team", 16, 2, 4, 4, "a test wants it")
+        return forms.step_form(facts, "a test wants it")
+
+    return choose
 
 
 def run(module: nn.Module, case: Case, *, form: str | None = None, dirt: float = 0.0, **options: Any) -> Pass:
@@ -176,15 +199,15 @@ def insist(module: nn.Module, form: str) -> Iterator[None]:
     """Make a layer run on one form, and fail if any part of it has run on another."""
     assert isinstance(module, RecurrentLayer)
     ran: set[str] = set()
-    unroll = plan.Plan.unroll
+    unroll_all = plan.unroll_all
 
-    def watched(self: plan.Plan, call: Recurrence) -> Unrolled:
-        ran.add(self.form)
-        return unroll(self, call)
+    def watched(calls: list[Recurrence], plans: list[plan.Plan], *, chained: bool) -> list[Unrolled]:
+        ran.update(one.form for one in plans)
+        return unroll_all(calls, plans, chained=chained)
 
     with only(form), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan.Plan, "unroll", watched)
-        module.engine = "reference" if form == "loop" else "cpu"
+        patch.setattr(base, "unroll_all", watched)
+        module.engine = {"loop": "reference", "python": "cpu", "native": "cpu"}.get(form, "triton")
         yield
         assert ran == {form}
 

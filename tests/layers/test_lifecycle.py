@@ -503,12 +503,19 @@ class TestFunctionalTransforms:
         together = vmap(lambda inputs: layer(inputs)[0])(many)
         torch.testing.assert_close(together, torch.stack([layer(x)[0] for x in many]), **tolerance(many.dtype))
 
-    @pytest.mark.parametrize("randomness", ["error", "different"])
-    def test_drawing_differently_inside_vmap_is_refused(self, randomness: str, generator: torch.Generator) -> None:
-        layer = GRU(INPUT, HIDDEN, transforms=Noise("gaussian", 0.3))
+    @pytest.mark.parametrize(("law", "randomness"), [("gaussian", "error"), ("beta", "error"), ("beta", "different")])
+    def test_drawing_inside_vmap_is_refused_where_it_cannot_be(
+        self, law: str, randomness: str, generator: torch.Generator
+    ) -> None:
+        layer = GRU(INPUT, HIDDEN, transforms=Noise(law, 0.1, placement="outputs"))
         many = torch.randn(3, STEPS, BATCH, INPUT, generator=generator)
         with pytest.raises(RuntimeError, match="vmap"):
             vmap(lambda inputs: layer(inputs)[0], randomness=randomness)(many)
+
+    def test_drawing_differently_inside_vmap_gives_each_its_own_noise(self, x: Tensor) -> None:
+        layer = GRU(INPUT, HIDDEN, transforms=Noise("gaussian", 0.3))
+        one, other = vmap(lambda inputs: layer(inputs)[0], randomness="different")(torch.stack((x, x)))
+        assert not torch.allclose(one, other)
 
     def test_drawing_the_same_inside_vmap_gives_all_the_same_noise(self, x: Tensor) -> None:
         layer = GRU(INPUT, HIDDEN, transforms=Noise("gaussian", 0.3))

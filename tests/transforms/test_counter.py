@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.func import grad, vmap
 
+from statewise.errors import EngineError
 from statewise.native import load_native
-from statewise.transforms import Randomness, streams
-from statewise.transforms.counter import normals, uniforms, words
+from statewise.transforms import (
+    Centroids,
+    InputDropout,
+    LockedDropout,
+    Noise,
+    OutputDropout,
+    Randomness,
+    RecurrentDropout,
+    Sizes,
+    Transform,
+    Zoneout,
+    streams,
+)
+from statewise.transforms.counter import normals, seed_of, uniforms, words
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**63 - 1)
 MASK = 2**64 - 1
+COUNTED: list[Transform] = [
+    Noise("gaussian", 0.3),
+    InputDropout(0.4),
+    OutputDropout(0.3),
+    LockedDropout(0.5),
+    Zoneout(0.2, memory=0.4),
+    RecurrentDropout(0.3, input_p=0.2),
+]
+SAMPLED: list[Transform] = [Noise("beta", 0.1), Centroids(3, transition="noisy")]
 
 
 def splitmix(seed: int, index: int) -> int:
@@ -98,3 +123,102 @@ def test_neighbours_in_time_place_and_key_are_uncorrelated(generator: torch.Gene
     pairs["halves"] = (one[:, :400], one[:, 400:])
     for name, (a, b) in pairs.items():
         assert abs(float((a * b).double().mean())) < 5 / math.sqrt(a.numel()), name
+
+
+def test_the_numbers_of_a_seed_stay_what_they_are() -> None:
+    """Written down once: published results must be repeatable with later versions."""
+    stream = Randomness(torch.Generator().manual_seed(3)).stream(0, 1, 2)
+    normal = [0.4763776361942291, 0.36736640334129333, -0.12598849833011627, 0.4460648000240326, -1.9176870584487915]
+    uniform = [0.8081926703453064, 0.1486380696296692, 0.604482889175415, 0.19132453203201294, 0.045392513275146484]
+    assert stream.seed == 278817501604292925
+    assert stream.normal(torch.empty(1, 5), mean=0.0, std=1.0)[0].tolist() == normal
+    assert stream.uniform(torch.empty(1, 5))[0].tolist() == uniform
+
+
+# --- a root that is a tensor
+
+
+def with_root(root: int | Tensor) -> Randomness:
+    randomness = Randomness()
+    randomness.root = root
+    return randomness
+
+
+@given(root=st.integers(0, 2**62 - 1), key=st.lists(st.integers(0, 2**33), max_size=6).map(tuple))
+def test_a_key_is_mixed_into_a_tensor_as_into_an_int(root: int, key: tuple[int, ...]) -> None:
+    assert int(seed_of(torch.tensor(root), key)) == with_root(root).stream(*key).seed
+
+
+@given(seed=SEEDS, steps=st.integers(1, 4), size=st.integers(1, 40))
+def test_a_seed_in_a_tensor_gives_the_bits_of_the_seed(seed: int, steps: int, size: int) -> None:
+    for law in (normals, uniforms):
+        assert torch.equal(law(torch.tensor(seed), steps, size, CPU), law(seed, steps, size, CPU))
+
+
+def draw(transform: Transform, randomness: Randomness, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+    """What a transform draws; sizes are odd, so that a word's second number is left over."""
+    drawn = transform.draw(Sizes(5, 3, 5, 7, 4, dtype, CPU), randomness.stream(0, 1, 0), training=True)
+    assert drawn
+    return drawn
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("transform", COUNTED, ids=repr)
+def test_each_replica_under_vmap_draws_from_a_root_of_its_own(transform: Transform, dtype: torch.dtype) -> None:
+    def root() -> Tensor:
+        return torch.randint(2**62, (), generator=source)
+
+    source = torch.Generator().manual_seed(8)
+    roots = vmap(lambda _: root(), randomness="different")(torch.zeros(3))
+    source = torch.Generator().manual_seed(8)
+    drawn = vmap(lambda _: draw(transform, Randomness(source), dtype), randomness="different")(torch.zeros(3))
+    assert len(set(roots.tolist())) == 3
+    for replica, number in enumerate(roots.tolist()):
+        for found, wanted in zip(drawn, draw(transform, with_root(number), dtype), strict=True):
+            assert torch.equal(found[replica], wanted)
+
+
+@pytest.mark.parametrize("transform", COUNTED + SAMPLED, ids=repr)
+def test_replicas_under_vmap_draw_the_same_if_asked_to_and_what_one_draws_alone(transform: Transform) -> None:
+    source = torch.Generator().manual_seed(8)
+    drawn = vmap(lambda _: draw(transform, Randomness(source)), randomness="same")(torch.zeros(2))
+    alone = draw(transform, Randomness(torch.Generator().manual_seed(8)))
+    for found, wanted in zip(drawn, alone, strict=True):
+        assert torch.equal(found, torch.stack((wanted, wanted)))
+
+
+@pytest.mark.parametrize("transform", SAMPLED, ids=repr)
+@pytest.mark.parametrize("also", [lambda run: run, grad], ids=["vmap", "vmap of grad"])
+def test_samplers_of_torch_refuse_replicas_that_differ_and_say_who_can(transform: Transform, also: Any) -> None:
+    run = also(lambda x: x * draw(transform, Randomness())[0].sum())
+    with pytest.raises(EngineError, match=r"vmap.*Gaussian noise, dropout and zoneout.*layer\.draw"):
+        vmap(run, randomness="different")(torch.zeros(2))
+
+
+def test_drawing_inside_a_gradient_changes_no_number() -> None:
+    found = []
+
+    def loss(x: Tensor) -> Tensor:
+        found.append(draw(COUNTED[0], Randomness(torch.Generator().manual_seed(8)))[0].detach())
+        return x.square()
+
+    grad(loss)(torch.tensor(1.0))
+    assert torch.equal(found[0], draw(COUNTED[0], Randomness(torch.Generator().manual_seed(8)))[0])
+
+
+def test_a_tensor_of_replicas_is_filled_for_each() -> None:
+    """Made like the inputs, it has a replica for each already."""
+    drawn = vmap(lambda x: Randomness().stream(0).uniform(x.new_empty(2, 5)).mul_(2), randomness="different")
+    first, second = drawn(torch.zeros(2))
+    assert not torch.equal(first, second)
+    assert bool((first < 2).all())
+
+
+def test_the_device_of_a_pass_without_numbers_takes_nothing_from_a_generator() -> None:
+    state = torch.random.get_rng_state()
+    stream = Randomness(device=torch.device("meta")).stream(0)
+    assert stream.uniform(torch.empty(3, 4, device="meta")).is_meta
+    assert stream.fill(
+        torch.empty(3, 4, device="meta"), lambda rows, source: rows.exponential_(generator=source)
+    ).is_meta
+    assert torch.equal(torch.random.get_rng_state(), state)

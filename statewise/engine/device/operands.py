@@ -1,0 +1,239 @@
+"""A recurrence as the accelerator's engine sees it: what is known before it runs, and a flat row of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from statewise.cells import (
+    Cell,
+    GRUCell,
+    LSTMCell,
+    MGUCell,
+    PeepholeLSTMCell,
+    RACCell,
+    ResetBeforeGRUCell,
+    RNNCell,
+)
+from statewise.engine.layout import Layout
+from statewise.engine.recurrence import Drawn, Recurrence, Step
+from statewise.transforms import Centroids, Noise, StateTransform, Zoneout
+
+# The names by which the kernels know the cells.
+CELLS: dict[type[Cell], str] = {
+    RNNCell: "rnn",
+    LSTMCell: "lstm",
+    PeepholeLSTMCell: "peephole",
+    GRUCell: "gru",
+    ResetBeforeGRUCell: "reset_before",
+    MGUCell: "mgu",
+    RACCell: "rac",
+}
+TRANSFORMS = (Noise, Zoneout, Centroids)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All of a recurrence but its numbers.
+
+    Attributes:
+        chain: the state transforms, each with whether what it drew is constant in time.
+        mask: of recurrent dropout whether it is on the projection, shared by the gates, constant in time; or None.
+        coefficients: of through-time mixing whether they are constant in time; None if nothing is mixed.
+        chained: whether its inputs are the states of the layer below, which runs in the same call.
+    """
+
+    cell: Cell
+    layout: Layout
+    reverse: bool
+    hidden: int
+    chain: tuple[tuple[StateTransform, bool], ...]
+    mask: tuple[bool, bool, bool] | None
+    coefficients: bool | None
+    start_at_one: bool
+    record: bool
+    chained: bool
+
+    @property
+    def kind(self) -> str:
+        """The kernels' name of the cell."""
+        return CELLS[type(self.cell)]
+
+    @property
+    def activation(self) -> str:
+        """The nonlinearity, of the Elman cell."""
+        return self.cell.nonlinearity if isinstance(self.cell, RNNCell) else ""
+
+    @property
+    def blocks(self) -> int:
+        """Number of gates, as the weights have them."""
+        return len(self.cell.blocks)
+
+    @property
+    def two_products(self) -> bool:
+        """Whether the candidate's product is taken of the gated state."""
+        return self.kind in ("mgu", "reset_before")
+
+    @property
+    def masks_state(self) -> bool:
+        """Whether recurrent dropout acts on the state before the product."""
+        return self.mask is not None and not self.mask[0]
+
+    @property
+    def masks_product(self) -> bool:
+        """Whether recurrent dropout acts on the product."""
+        return self.mask is not None and self.mask[0]
+
+    @property
+    def memory_changes(self) -> bool:
+        """Whether the memory after a step is another than the cell's."""
+        return self.cell.has_memory and any(isinstance(transform, Zoneout) for transform, _ in self.chain)
+
+    @property
+    def copies(self) -> bool:
+        """Whether what meets the weights needs a buffer of its own, since the old states do not lie evenly."""
+        return self.masks_state or not self.layout.dense
+
+
+@dataclass
+class Operands:
+    """The tensors of a recurrence; in the engine each has the replicas as its first dimension."""
+
+    inputs: Tensor | None
+    input_term: Tensor | None
+    weight_ih: Tensor | None
+    bias_ih: Tensor | None
+    weight_hh: Tensor
+    bias_hh: Tensor | None
+    initial_state: Tensor
+    initial_memory: Tensor | None
+    extra: Tensor | None
+    mask: Tensor | None
+    partner: Tensor | None
+    coefficients: Tensor | None
+    learnt: list[Tensor | None]  # the centroids of each transform
+    drawn: list[Tensor | None]  # two for each transform
+
+    def flat(self) -> list[Tensor | None]:
+        """All of them in a fixed order."""
+        row: list[Tensor | None] = []
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            row += value if isinstance(value, list) else [value]
+        return row
+
+    @classmethod
+    def of(cls, facts: Facts, row: Iterator[Tensor | None]) -> Operands:
+        """The counterpart of :meth:`flat`; takes as many of the row as it needs."""
+        single = [next(row) for entry in fields(cls) if entry.name not in ("learnt", "drawn")]
+        learnt = [next(row) for _ in facts.chain]
+        drawn = [next(row) for _ in range(2 * len(facts.chain))]
+        return cls(*cast(Any, single), learnt, drawn)
+
+    def replicated(self) -> Operands:
+        """With one replica."""
+        return Operands.of_flat(self, [None if tensor is None else tensor.unsqueeze(0) for tensor in self.flat()])
+
+    @classmethod
+    def of_flat(cls, like: Operands, row: list[Tensor | None]) -> Operands:
+        """As many tensors, in the places of another's."""
+        count = len(like.learnt)
+        single = row[: -3 * count] if count else row
+        learnt = row[len(single) : len(single) + count]
+        return cls(*cast(Any, single), learnt, row[len(single) + count :])
+
+
+# How many operands lie before those of the transforms.
+SINGLE = len(fields(Operands)) - 2
+
+
+def why_not(call: Recurrence) -> str | None:
+    """The reason why no kernel can run a recurrence, or None if one can."""
+    if type(call.cell) not in CELLS:
+        return f"it has no code for the cell {call.cell.name}"
+    if call.mask is not None and not call.mask.on_projection and not call.mask.shared:
+        return "it has no code for recurrent dropout with a mask of the state for each gate"
+    if call.mixed is not None and type(call.cell) in (MGUCell, ResetBeforeGRUCell):
+        return f"it does not mix through time in the cell {call.cell.name}, which needs two products"
+    for step in call.chain:
+        if type(step.transform) not in TRANSFORMS:
+            return f"it has no code for {type(step.transform).__name__}"
+    return None
+
+
+def split(call: Recurrence, *, chained: bool) -> tuple[Facts, Operands]:
+    """A recurrence as facts and operands."""
+    learnt: list[Tensor | None] = []
+    drawn: list[Tensor | None] = []
+    chain = []
+    for step in call.chain:
+        constant, tensors = _alike(step, call)
+        chain.append((step.transform, constant))
+        learnt.append(step.parameters[0] if step.parameters else None)
+        drawn += [*tensors, None, None][:2]
+    mask, mixed = call.mask, call.mixed
+    facts = Facts(
+        cell=call.cell,
+        layout=call.layout,
+        reverse=call.reverse,
+        hidden=call.hidden,
+        chain=tuple(chain),
+        mask=None if mask is None else (mask.on_projection, mask.shared, mask.mask.constant),
+        coefficients=None if mixed is None else mixed.coefficients.constant,
+        start_at_one=call.start_at_one,
+        record=call.record,
+        chained=chained,
+    )
+    operands = Operands(
+        inputs=None if chained else call.inputs,
+        input_term=call.input_term,
+        weight_ih=call.weight_ih,
+        bias_ih=call.bias_ih,
+        weight_hh=call.weight_hh,
+        bias_hh=call.bias_hh,
+        initial_state=call.initial_state,
+        initial_memory=call.initial_memory,
+        extra=call.extra[0] if call.extra else None,
+        mask=None if mask is None else mask.mask.rows,
+        partner=None if mixed is None else mixed.partner,
+        coefficients=None if mixed is None else mixed.coefficients.rows,
+        learnt=learnt,
+        drawn=drawn,
+    )
+    return facts, operands
+
+
+def _alike(step: Step, call: Recurrence) -> tuple[bool, list[Tensor]]:
+    """What a transform drew, all of one kind in time; centroids' noise is never constant for the kernels."""
+    sizes = call.layout.batch_sizes
+    if step.draws and all(drawn.constant for drawn in step.draws) and not step.parameters:
+        return True, [drawn.rows for drawn in step.draws]
+    return False, [_spread(drawn, sizes) if drawn.constant else drawn.rows for drawn in step.draws]
+
+
+def _spread(drawn: Drawn, sizes: tuple[int, ...]) -> Tensor:
+    return torch.cat([drawn.rows[:size] for size in sizes])
+
+
+def padded(tensor: Tensor, *sizes: int) -> Tensor:
+    """The tensor with zeros behind its last dimensions, up to these sizes; itself if it has them already."""
+    last = tensor.shape[-len(sizes) :]
+    if tuple(last) == sizes:
+        return tensor
+    wide = tensor.new_zeros(*tensor.shape[: -len(sizes)], *sizes)
+    inside: tuple[Any, ...] = (..., *(slice(0, size) for size in last))
+    wide[inside] = tensor
+    return wide
+
+
+def rounded(size: int, multiple: int) -> int:
+    """The next multiple.
+
+    >>> rounded(650, 16)
+    656
+    """
+    return -(-size // multiple) * multiple

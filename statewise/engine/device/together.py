@@ -1,0 +1,302 @@
+"""Recurrences that run together: the layers of a stack as a wavefront, or two directions side by side.
+
+The function that autograd sees is made of tensors alone, forward and back, so that ``torch.func`` can see through it:
+under ``vmap`` the replicas become a dimension of the kernels' grid, and all run in one launch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from statewise.engine.device.forms import Form
+from statewise.engine.device.operands import Facts, Operands, split
+from statewise.engine.device.walk import ROOMS, Backward, Forward, launches
+from statewise.engine.recurrence import Recurrence, Unrolled
+from statewise.errors import EngineError, SecondDerivativeError
+from statewise.transforms import Centroids
+
+_RESULTS = 5  # states, final state, final memory, memories, probabilities; the gates follow
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What autograd need not know: the recurrences, their forms, and whether replicas are the first dimension."""
+
+    facts: tuple[Facts, ...]
+    forms: tuple[Form, ...]
+    chunk: int
+    replicas: int | None = None
+
+    def results(self, place: int) -> int:
+        """How many tensors a recurrence gives."""
+        facts = self.facts[place]
+        return _RESULTS + (len(facts.cell.observed) if facts.record else 0)
+
+    def kept(self, place: int) -> int:
+        """How many tensors it leaves for the way back."""
+        return 8 + ROOMS * sum(isinstance(transform, Centroids) for transform, _ in self.facts[place].chain)
+
+
+def unroll_together(calls: list[Recurrence], forms: list[Form], *, chained: bool, chunk: int) -> list[Unrolled]:
+    """Unroll recurrences together.
+
+    Args:
+        calls: the layers of a stack from the bottom, or the directions of one layer.
+        forms: the kernel of each.
+        chained: whether each reads the states of the one before.
+        chunk: how many steps of a layer are done before the next may begin with them.
+    """
+    parts = [split(call, chained=chained and place > 0) for place, call in enumerate(calls)]
+    plan = Plan(tuple(facts for facts, _ in parts), tuple(forms), chunk)
+    row = [tensor for _, operands in parts for tensor in operands.flat()]
+    outputs = _Together.apply(plan, *row)  # type: ignore[no-untyped-call]
+    found, place = [], 0
+    for index, facts in enumerate(plan.facts):
+        count = plan.results(index)
+        states, final, memory, memories, alpha, *gates = outputs[place : place + count]
+        found.append(
+            Unrolled(
+                states=states,
+                final_state=final,
+                final_memory=memory if facts.cell.has_memory else None,
+                memories=memories if facts.record and facts.cell.has_memory else None,
+                gates=tuple(gates),
+                probabilities=alpha if alpha.numel() else None,
+            )
+        )
+        place += count
+    return found
+
+
+def _operands(plan: Plan, row: tuple[Tensor | None, ...]) -> list[Operands]:
+    """The operands of all recurrences, replicas first."""
+    source = iter(row)
+    found = [Operands.of(facts, source) for facts in plan.facts]
+    return found if plan.replicas is not None else [operands.replicated() for operands in found]
+
+
+def _forward(plan: Plan, row: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
+    given = _operands(plan, row)
+    walks: list[Forward] = []
+    for facts, operands, form in zip(plan.facts, given, plan.forms, strict=True):
+        walks.append(Forward(facts, operands, form, walks[-1] if facts.chained else None))
+    pieces = _pieces(plan)
+
+    def advance(walk: Forward, piece: int) -> None:
+        first, last = pieces[piece]
+        if walk.below is not None:
+            walk.project(first, last)
+        elif piece == 0:
+            walk.project(0, walk.turns)
+        walk.run(first, last, piece)
+
+    _side_by_side(walks, len(pieces), advance, chained=plan.facts[-1].chained)
+    shown = [tensor for walk in walks for tensor in walk.results()]
+    kept = [tensor for walk in walks for tensor in walk.saved()]
+    if plan.replicas is None:
+        shown, kept = ([t.squeeze(0) if t.ndim > 1 else t for t in some] for some in (shown, kept))
+    return (*shown, *_distinct(kept))
+
+
+def _distinct(tensors: list[Tensor]) -> list[Tensor]:
+    """Each tensor once: a function must not give one tensor at two places."""
+    seen: set[int] = set()
+    found = []
+    for tensor in tensors:
+        found.append(tensor.view(tensor.shape) if id(tensor) in seen else tensor)
+        seen.add(id(tensor))
+    return found
+
+
+def _backward(
+    plan: Plan, row: tuple[Tensor | None, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor | None, ...]
+) -> list[Tensor | None]:
+    if plan.replicas is None:
+        kept = tuple(tensor.unsqueeze(0) if tensor.ndim > 1 else tensor for tensor in kept)
+    given, source, place = _operands(plan, row), iter(kept), 0
+    received: list[tuple[Tensor | None, ...]] = []
+    for index in range(len(plan.facts)):
+        received.append(grads[place : place + 3])
+        place += plan.results(index)
+    if plan.replicas is None:
+        received = [tuple(None if g is None else g.unsqueeze(0) for g in three) for three in received]
+    saved = [[next(source) for _ in range(plan.kept(index))] for index in range(len(plan.facts))]
+    chained = plan.facts[-1].chained
+    walks: list[Backward] = []
+    for index in reversed(range(len(plan.facts))):
+        above = walks[-1] if chained and walks else None
+        three = received[index]
+        walk = Backward(
+            plan.facts[index], given[index], plan.forms[index], saved[index], (three[0], three[1], three[2]), above
+        )
+        walks.append(walk)
+    for upper, lower in itertools.pairwise(walks):
+        if chained:
+            upper.input_values = lower.steps_of(lower.states)
+    pieces = _pieces(plan)
+
+    def retreat(walk: Backward, piece: int) -> None:
+        first, last = pieces[len(pieces) - 1 - piece]
+        walk.receive(first, last)
+        walk.run(first, last, piece)
+        if piece == len(pieces) - 1:
+            # The products over all steps are done while the layers below are still walking.
+            walk.found = walk.gradients(inputs_wanted=not walk.facts.chained).flat()
+
+    _side_by_side(walks, len(pieces), retreat, chained=chained)
+    flat = [tensor for walk in reversed(walks) for tensor in walk.found]
+    if walks[0].device.type == "cuda" and len(walks) > 1:
+        for tensor in flat:
+            if tensor is not None:
+                tensor.record_stream(torch.cuda.current_stream(tensor.device))
+    return flat if plan.replicas is not None else [None if t is None else t.squeeze(0) for t in flat]
+
+
+def _pieces(plan: Plan) -> list[tuple[int, int]]:
+    turns = plan.facts[0].layout.steps
+    return launches(turns, plan.chunk if plan.facts[-1].chained else turns)
+
+
+def _side_by_side(walks: list[Any], pieces: int, work: Callable[[Any, int], None], *, chained: bool) -> None:
+    """Do every piece of every walk; on a device each walk has a stream of its own.
+
+    In a chain a walk's piece waits for the same piece of the walk before it.
+    """
+    device = walks[0].device
+    if len(walks) == 1 or device.type != "cuda":
+        for walk in walks:
+            walk.prepare(pieces)
+        for piece in range(pieces):
+            for walk in walks:
+                work(walk, piece)
+        return
+    here = torch.cuda.current_stream(device)
+    streams = _streams(device, len(walks))
+    for walk, stream in zip(walks, streams, strict=True):
+        stream.wait_stream(here)
+        with torch.cuda.stream(stream):
+            walk.prepare(pieces)
+    for piece in range(pieces):
+        done: torch.cuda.Event | None = None
+        for walk, stream in zip(walks, streams, strict=True):
+            with torch.cuda.stream(stream):
+                if chained and done is not None:
+                    stream.wait_event(done)
+                work(walk, piece)
+                done = torch.cuda.Event()
+                done.record(stream)
+    for stream in streams:
+        here.wait_stream(stream)
+
+
+@cache
+def _streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
+    return [torch.cuda.Stream(device) for _ in range(count)]
+
+
+def _guard(device: torch.device) -> AbstractContextManager[object]:
+    """Kernels are launched on the current device, which need not be the tensors'."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def _batched(info: Any, dims: tuple[int | None, ...], row: tuple[Tensor | None, ...]) -> list[Tensor | None]:
+    """All tensors with the replicas in front; what they share is shared by a view."""
+    found: list[Tensor | None] = []
+    for tensor, dim in zip(row, dims, strict=True):
+        if tensor is None:
+            found.append(None)
+        elif dim is None:
+            found.append(tensor.unsqueeze(0).expand(info.batch_size, *tensor.shape))
+        else:
+            found.append(tensor.movedim(dim, 0))
+    return found
+
+
+def _refuse_nesting(plan: Plan) -> None:
+    if plan.replicas is not None:
+        raise EngineError(
+            where="statewise triton engine",
+            got="vmap inside vmap",
+            wanted="one dimension of replicas",
+            remedy="Flatten the two into one, or build the layer with engine='reference'.",
+        )
+
+
+class _Together(torch.autograd.Function):
+    """Recurrences with their derivative written out, as one function of tensors."""
+
+    @staticmethod
+    def forward(plan: Plan, *row: Tensor | None) -> tuple[Tensor, ...]:
+        detached = tuple(None if tensor is None else tensor.detach() for tensor in row)
+        device = next(tensor.device for tensor in row if tensor is not None)
+        with _guard(device):
+            return _forward(plan, detached)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        plan, *row = inputs
+        shown = sum(plan.results(place) for place in range(len(plan.facts)))
+        ctx.plan, ctx.shown = plan, shown
+        ctx.set_materialize_grads(False)
+        place, fixed = 0, list(output[shown:])
+        for index in range(len(plan.facts)):
+            fixed += output[place + 3 : place + plan.results(index)]
+            place += plan.results(index)
+        ctx.mark_non_differentiable(*fixed)
+        ctx.save_for_backward(*row, *output[shown:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        saved = ctx.saved_tensors
+        count = len(ctx.needs_input_grad) - 1
+        found = _TogetherBack.apply(ctx.plan, count, *saved, *grads[: ctx.shown])  # type: ignore[no-untyped-call]
+        return None, *(grad if need else None for grad, need in zip(found, ctx.needs_input_grad[1:], strict=True))
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], plan: Plan, *row: Tensor | None) -> tuple[Any, Any]:
+        _refuse_nesting(plan)
+        many = Plan(plan.facts, plan.forms, plan.chunk, info.batch_size)
+        outputs = _Together.apply(many, *_batched(info, dims[1:], row))  # type: ignore[no-untyped-call]
+        # An empty tensor stands for nothing and has no replicas.
+        return outputs, tuple(0 if output.ndim > 1 else None for output in outputs)
+
+
+class _TogetherBack(torch.autograd.Function):
+    """The derivative of :class:`_Together`, which has none of its own."""
+
+    @staticmethod
+    def forward(plan: Plan, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        kept = sum(plan.kept(place) for place in range(len(plan.facts)))
+        row, saved, grads = tensors[:count], tensors[count : count + kept], tensors[count + kept :]
+        device = next(tensor.device for tensor in row if tensor is not None)
+        with _guard(device), torch.autocast(device.type, enabled=False):
+            return tuple(_backward(plan, row, saved, grads))  # type: ignore[arg-type]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        raise SecondDerivativeError(
+            where="statewise triton engine",
+            got="a request for a second derivative",
+            wanted="first derivatives only",
+            remedy="Build the layer with engine='reference', which autograd can differentiate any number of times.",
+        )
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], plan: Plan, count: int, *tensors: Tensor | None) -> tuple[Any, Any]:
+        if plan.replicas is not None:
+            _refuse_nesting(plan)
+        many = Plan(plan.facts, plan.forms, plan.chunk, info.batch_size)
+        found = _TogetherBack.apply(many, count, *_batched(info, dims[2:], tensors))  # type: ignore[no-untyped-call]
+        return found, tuple(None if grad is None else 0 for grad in found)

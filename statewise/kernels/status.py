@@ -1,0 +1,52 @@
+"""Whether Triton is there, and whether it runs on a device or is interpreted on the CPU."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonStatus:
+    """Whether the Triton kernels can run and, when not, why and what to do about it.
+
+    Args:
+        available: whether they can be launched.
+        reason: a sentence for the user; empty when available.
+        interpreted: whether they run in Triton's interpreter, on CPU tensors: slow, and for tests only.
+
+    >>> TritonStatus(available=False, reason="Triton is not installed").interpreted
+    False
+    """
+
+    available: bool
+    reason: str = ""
+    interpreted: bool = False
+
+    @property
+    def device(self) -> str:
+        """The kind of device whose tensors the kernels take."""
+        return "cpu" if self.interpreted else "cuda"
+
+
+@functools.cache
+def load_triton() -> TritonStatus:
+    """Import Triton once and say what it can do here; nothing is raised.
+
+    >>> load_triton() is load_triton()
+    True
+    """
+    if os.environ.get("STATEWISE_TRITON") == "0":
+        return TritonStatus(available=False, reason="STATEWISE_TRITON=0 turns it off")
+    try:
+        import triton
+    except ImportError:
+        return TritonStatus(available=False, reason="Triton is not installed; torch's CUDA builds bring it along")
+    if triton.knobs.runtime.interpret:
+        return TritonStatus(available=True, interpreted=True)
+    if not torch.cuda.is_available():
+        return TritonStatus(available=False, reason="torch sees no CUDA device")
+    return TritonStatus(available=True)

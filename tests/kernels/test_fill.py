@@ -1,0 +1,294 @@
+"""Counted numbers made on the device: the bits of the formulas in torch, without waiting, and anew in every replay."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from statewise.errors import EngineError
+from statewise.kernels import load_triton
+from statewise.transforms import (
+    Centroids,
+    LockedDropout,
+    Noise,
+    OutputDropout,
+    Randomness,
+    RecurrentDropout,
+    Sizes,
+    Transform,
+    Zoneout,
+)
+from statewise.transforms.counter import normals, seed_of, uniforms
+
+pytestmark = pytest.mark.skipif(not load_triton().available, reason="needs Triton")
+
+DEVICE = torch.device(load_triton().device)  # the CPU where Triton is interpreted, for want of an accelerator
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+BITS = {torch.float32: torch.int32, torch.float64: torch.int64, torch.bfloat16: torch.int16, torch.float16: torch.int16}
+SHAPES = [(1, 1), (3, 2), (5, 7), (2, 3, 17), (33, 64), (4, 511), (2, 1024), (3, 1537)]
+PARTS = st.integers(0, 40) | st.integers(2**31 - 2, 2**32 + 2)
+MASK = 2**64 - 1
+COUNTED: list[Transform] = [
+    Noise("gaussian", 0.3),
+    Noise("gaussian", 2.0, mode="additive"),
+    OutputDropout(0.3),
+    LockedDropout(0.5),
+    Zoneout(0.2, memory=0.4),
+    RecurrentDropout(0.3, input_p=0.2),
+]
+
+
+def filled(shape: tuple[int, ...], dtype: torch.dtype, root: int, key: tuple[int, ...], **law: float) -> Tensor:
+    """What the kernel fills in; the mean and the standard deviation are given for normal numbers."""
+    from statewise.kernels.fill import fill_counted
+
+    out = torch.full(shape, 9.0, dtype=dtype, device=DEVICE)
+    assert fill_counted(out, torch.tensor(root, device=DEVICE), key, normal=bool(law), **law) is out
+    return out
+
+
+def expected(shape: tuple[int, ...], dtype: torch.dtype, root: int, key: tuple[int, ...], **law: float) -> Tensor:
+    """The same by the formulas in torch."""
+    sizes = (int(seed_of(torch.tensor(root), key)), shape[0], torch.Size(shape[1:]).numel(), torch.device("cpu"))
+    numbers = normals(*sizes).mul_(law["std"]).add_(law["mean"]) if law else uniforms(*sizes)
+    return numbers.to(dtype).view(shape).to(DEVICE)
+
+
+def assert_same_bits(found: Tensor, wanted: Tensor) -> None:
+    assert found.dtype == wanted.dtype
+    assert torch.equal(found.contiguous().view(BITS[found.dtype]), wanted.contiguous().view(BITS[wanted.dtype]))
+
+
+@pytest.mark.parametrize("law", [{}, {"mean": 0.3, "std": 1.7}], ids=["uniform", "normal"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_kernel_gives_the_bits_of_the_formulas(
+    shape: tuple[int, ...], dtype: torch.dtype, law: dict[str, Any]
+) -> None:
+    call = (shape, dtype, 2**61 + 12345, (3, 1, 0, 1))
+    assert_same_bits(filled(*call, **law), expected(*call, **law))
+
+
+@given(root=st.integers(0, 2**62 - 1), key=st.lists(PARTS, max_size=4).map(tuple), size=st.integers(1, 99))
+def test_every_key_is_mixed_on_the_device_as_on_the_host(root: int, key: tuple[int, ...], size: int) -> None:
+    call = ((3, size), torch.float32, root, key)
+    assert_same_bits(filled(*call, mean=0.0, std=1.0), expected(*call, mean=0.0, std=1.0))
+    assert_same_bits(filled(*call), expected(*call))
+
+
+@given(
+    mean=st.floats(-10, 10).map(lambda mean: mean + 0.0),
+    std=st.floats(0, 10),
+    dtype=st.sampled_from(DTYPES),
+    root=st.integers(0, 2**62 - 1),
+)
+def test_every_mean_and_spread_is_rounded_alike(mean: float, std: float, dtype: torch.dtype, root: int) -> None:
+    call = ((2, 31), dtype, root, (1,))
+    assert_same_bits(filled(*call, mean=mean, std=std), expected(*call, mean=mean, std=std))
+
+
+def test_a_long_tensor_in_half_precision_is_rounded_to_even() -> None:
+    """Long enough for ties, and for carries into the exponent."""
+    shape = (1, 100_000)
+    exact, bfloat = (expected(shape, dtype, 5, (0,)) for dtype in (torch.float32, torch.bfloat16))
+    assert bool((exact.view(torch.int32) & 0xFFFF == 0x8000).any())
+    assert bool((bfloat == 1).any())
+    assert_same_bits(filled(shape, torch.bfloat16, 5, (0,)), bfloat)
+    assert_same_bits(filled(shape, torch.float16, 5, (0,)), expected(shape, torch.float16, 5, (0,)))
+
+
+def unscrambled(value: int) -> int:
+    """The number that SplitMix64's last steps turn into a value."""
+
+    def unshifted(number: int, bits: int) -> int:
+        found = number
+        for _ in range(64 // bits + 1):
+            found = number ^ (found >> bits)
+        return found
+
+    value = unshifted(value, 31) * pow(0x94D049BB133111EB, -1, 2**64) & MASK
+    value = unshifted(value, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64) & MASK
+    return unshifted(value, 30)
+
+
+@pytest.mark.parametrize("high", [0, 1, 2**30 - 1, 2**30, 0x5A827999, 0x5A82799A, 2**31 - 200, 2**31 - 1])
+@pytest.mark.parametrize("angle", [0, 1, 0x7FFFFF, 0x800000, 0xFFFFFF])
+def test_the_ends_of_the_radius_and_of_the_angle_are_the_same(high: int, angle: int) -> None:
+    """A root is made for each word of interest: the largest and smallest radius, and each quadrant's ends."""
+    for quadrant in range(4):
+        words = (high << 33 | middle << 26 | quadrant << 24 | angle for middle in range(128))
+        word, seed = next((word, unscrambled(word)) for word in words if unscrambled(word) < 2**63)
+        root = (unscrambled(2 * seed) - 0x9E3779B97F4A7C15 & MASK) ^ 1  # the key's part 0 is mixed in as 1
+        root -= 2**64 * (root >= 2**63)
+        assert int(seed_of(torch.tensor(root), (0,))) == seed
+        call = ((1, 2), torch.float32, root, (0,))
+        assert_same_bits(filled(*call, mean=0.0, std=1.0), expected(*call, mean=0.0, std=1.0))
+        assert filled(*call)[0, 0].item() == (word >> 40) * 2.0**-24
+
+
+def test_nothing_is_written_past_the_end() -> None:
+    from statewise.kernels.fill import fill_counted
+
+    room = torch.full((3 * 7 + 600,), 9.0, device=DEVICE)
+    fill_counted(room[300 : 300 + 21].view(3, 7), torch.tensor(4, device=DEVICE), (0,), normal=False)
+    assert bool((room[:300] == 9).all())
+    assert bool((room[321:] == 9).all())
+    assert bool((room[300:321] < 1).all())
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from statewise.kernels.fill import LAUNCH, _fill
+
+kinds = {name: "i64" for name in ("part_0", "part_1", "part_2", "part_3")}
+kinds |= {"out": "*bf16", "root": "*i64", "mean": "fp32", "std": "fp32"}
+fixed = {"NORMAL": True, "ROWS": 1, "COLUMNS": 512}
+signature = {name: "constexpr" if name in fixed else kinds.get(name, "i32") for name in _fill.arg_names}
+source = triton.compiler.ASTSource(fn=_fill, signature=signature, constexprs=fixed)
+print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options=LAUNCH).asm["ptx"])
+"""
+
+
+def test_the_compiler_takes_it_and_fuses_no_product_with_a_sum() -> None:
+    """In a process of its own, since the interpreter has taken this one's; for want of a device nothing runs."""
+    plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, "-c", COMPILE], env=plain, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "sqrt.rn.f32" in done.stdout
+    assert "mul.rn.f32" in done.stdout
+    assert "fma." not in done.stdout
+    assert ".ftz" not in done.stdout
+
+
+def known(root: int) -> tuple[Randomness, Randomness]:
+    """The same randomness with its root on the device and on the host."""
+    device, host = Randomness(), Randomness()
+    device.root, host.root = torch.tensor(root, device=DEVICE), root
+    return device, host
+
+
+@pytest.mark.parametrize("key", [(2,), (0, 1, 2, 3), (0, 1, 2, 3, 2**32), (6, 5, 4, 3, 2, 1)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_stream_draws_the_same_from_a_root_on_the_device(key: tuple[int, ...], dtype: torch.dtype) -> None:
+    device, host = (randomness.stream(*key) for randomness in known(2**60 + 77))
+    out = torch.empty(4, 3, 5, dtype=dtype)
+    normal = device.normal(out.to(DEVICE), mean=1.0, std=0.5)
+    assert_same_bits(normal, host.normal(out.clone(), mean=1.0, std=0.5).to(DEVICE))
+    assert_same_bits(device.uniform(out.to(DEVICE)), host.uniform(out.clone()).to(DEVICE))
+
+
+def test_a_tensor_with_gaps_is_filled_as_one_without() -> None:
+    device, host = (randomness.stream(1, 2) for randomness in known(99))
+    out = torch.zeros(4, 6, 5, device=DEVICE).transpose(1, 2)
+    assert device.uniform(out) is out
+    assert torch.equal(out, host.uniform(torch.empty(4, 5, 6)).to(DEVICE))
+
+
+def test_without_triton_the_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from statewise.transforms import streams
+
+    device, _ = (randomness.stream(1, 2, 3) for randomness in known(99))
+    found = device.normal(torch.empty(4, 33, device=DEVICE), mean=0.0, std=1.0)
+    absent = type("Absent", (), {"available": False, "device": "cuda"})
+    monkeypatch.setattr(streams, "load_triton", lambda: absent)
+    assert_same_bits(device.normal(torch.empty(4, 33, device=DEVICE), mean=0.0, std=1.0), found)
+
+
+# --- on an accelerator
+
+
+def sizes() -> Sizes:
+    return Sizes(5, 3, 6, 8, 4, torch.float32, torch.device("cuda", 0))
+
+
+def drawn(transform: Transform, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
+    stream = Randomness(generator, device=torch.device("cuda", 0)).stream(0, 1, 0)
+    tensors = transform.draw(sizes(), stream, training=True)
+    assert tensors
+    return tensors
+
+
+@pytest.fixture
+def no_waiting() -> Iterator[None]:
+    """Every wait of the host for the device is an error."""
+    torch.cuda.set_sync_debug_mode("error")
+    yield
+    torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("transform", COUNTED, ids=repr)
+def test_the_host_does_not_wait_for_a_draw(transform: Transform) -> None:
+    assert all(tensor.is_cuda for tensor in drawn(transform))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transform", COUNTED, ids=repr)
+def test_the_device_draws_what_the_host_draws_from_the_same_root(transform: Transform) -> None:
+    found = drawn(transform, torch.Generator("cuda").manual_seed(3))
+    host = Randomness()
+    host.root = int(torch.randint(2**62, (), generator=torch.Generator("cuda").manual_seed(3), device="cuda"))
+    wanted = transform.draw(sizes()._replace(device=torch.device("cpu")), host.stream(0, 1, 0), training=True)
+    for one, other in zip(found, wanted or (), strict=True):
+        assert torch.equal(one.cpu(), other)
+
+
+@pytest.mark.gpu
+def test_without_a_generator_the_global_one_of_the_device_is_used() -> None:
+    torch.cuda.manual_seed(11)
+    first, second = drawn(COUNTED[0]), drawn(COUNTED[0])
+    torch.cuda.manual_seed(11)
+    again = drawn(COUNTED[0])
+    assert torch.equal(first[0], again[0])
+    assert not torch.equal(first[0], second[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transform", COUNTED, ids=repr)
+def test_a_captured_graph_draws_anew_in_every_replay(transform: Transform) -> None:
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        drawn(transform)  # kernels are compiled before the capture
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        tensors = drawn(transform)
+    replays = []
+    for _ in range(3):
+        graph.replay()
+        replays.append(torch.cat([tensor.flatten() for tensor in tensors]))
+    assert not any(torch.equal(replays[i], replays[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    torch.cuda.manual_seed(5)
+    graph.replay()
+    replayed = [tensor.clone() for tensor in tensors]
+    torch.cuda.manual_seed(5)
+    assert all(torch.equal(one, other) for one, other in zip(replayed, drawn(transform), strict=True))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transform", [Noise("beta", 0.1), Centroids(3, transition="noisy")], ids=repr)
+def test_a_law_that_cannot_be_captured_says_which_can(transform: Transform) -> None:
+    drawn(transform)  # outside a capture it can be drawn
+    refused = pytest.raises(EngineError, match=r"CUDA graph.*Gaussian noise, dropout and zoneout")
+    with refused, torch.cuda.graph(torch.cuda.CUDAGraph()):
+        drawn(transform)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transform", COUNTED, ids=repr)
+def test_replicas_under_vmap_draw_differently_on_the_device(transform: Transform) -> None:
+    tensors = torch.func.vmap(lambda _: drawn(transform), randomness="different")(torch.zeros(3, device="cuda"))
+    assert all(not torch.equal(tensor[0], tensor[1]) for tensor in tensors)
