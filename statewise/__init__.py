@@ -26,6 +26,7 @@ from statewise.layers import (
     RACCell,
     RecurrentLayer,
     RNNCell,
+    tune,
     upgrade,
 )
 from statewise.transforms import (
@@ -83,6 +84,7 @@ __all__ = [
     "errors",
     "train",
     "transforms",
+    "tune",
     "upgrade",
     "weights",
 ]

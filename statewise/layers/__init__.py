@@ -16,6 +16,7 @@ from statewise.layers.single import (
     RNNCell,
     SingleStep,
 )
+from statewise.layers.tune import tune
 from statewise.layers.upgrade import upgrade
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "RNNCell",
     "RecurrentLayer",
     "SingleStep",
+    "tune",
     "upgrade",
 ]

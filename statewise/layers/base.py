@@ -150,6 +150,14 @@ class RecurrentLayer(LayerParts):
         # The stack is as fast as its slowest layer.
         return max(plans, key=lambda plan: ("solo", "team", "step", "native", "python", "loop").index(plan.form))
 
+    def first_recurrence(self, input: Tensor | PackedSequence) -> tuple[Recurrence, int]:
+        """The recurrence of the first layer for an input, and how many run side by side with it, itself included."""
+        batch = self._read(input)
+        draws = self._draw(batch, torch.Generator(batch.rows.device).manual_seed(0))
+        initial = self._initial(None, batch, draws)
+        call = self._recurrence(0, 0, batch.rows, initial, batch, draws, None, record=False)
+        return call, len(self._stretches(batch, draws, None)[0]) * self.num_directions
+
     def _stretches(self, batch: Batch, draws: Draws, mixed: Mixed | None) -> list[range]:
         """The layers in stretches that run as a wavefront: on an accelerator all, if nothing acts between them."""
         apart = [range(layer, layer + 1) for layer in range(self.num_layers)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -112,7 +112,8 @@ class Stream:
         """Fill ``out`` (steps, ...) by a sampler of torch's, one step after the other, and return it."""
         if out.is_meta:
             return out  # a shape without numbers has nothing to be drawn
-        source = torch.Generator(out.device).manual_seed(self.seed)
+        seed = self.seed  # first, since what refuses it says what to do instead
+        source = torch.Generator(out.device).manual_seed(seed)
         for rows in out:
             fill(rows, source)
         return out
@@ -121,15 +122,16 @@ class Stream:
         if out.is_meta or out.numel() == 0:
             return out
         root = self.randomness.root
-        if _transformed():
-            return self._counted(out, law).to(out.dtype)  # no kernel knows of replicas, nor can `out` hold them
+        kernel = isinstance(root, Tensor) and load_triton().available and load_triton().device == out.device.type
+        if _transformed():  # `out` cannot hold replicas
+            if kernel and out.device.type == "cuda":
+                drawn: Tensor = _Replicated.apply(root, self.key, tuple(out.shape), out.dtype, law)  # type: ignore[no-untyped-call]
+                return drawn
+            return self._counted(out, law).to(out.dtype)
         if not out.is_contiguous():
             return out.copy_(self._fill_counted(torch.empty_like(out, memory_format=torch.contiguous_format), law))
-        if isinstance(root, Tensor) and load_triton().available and load_triton().device == out.device.type:
-            from statewise.kernels.fill import MOST_PARTS, fill_counted
-
-            early = max(0, len(self.key) - MOST_PARTS)
-            return fill_counted(out, mixed(root.to(out.device), self.key[:early]), self.key[early:], **law._asdict())
+        if kernel and isinstance(root, Tensor):
+            return _fill_by_kernel(out, root.to(out.device), self.key, law)
         if out.device.type == "cpu" and out.dtype == torch.float32 and load_native().available:
             torch.ops.statewise_native.fill_counted(out, self.seed, *law)
             return out
@@ -143,6 +145,32 @@ class Stream:
         drawn = normals if law.normal else uniforms
         numbers = drawn(seed, out.shape[0], out.shape[1:].numel(), out.device)
         return (numbers.mul_(law.std).add_(law.mean) if law.normal else numbers).view(out.shape)
+
+
+def _fill_by_kernel(out: Tensor, root: Tensor, key: tuple[int, ...], law: _Counted) -> Tensor:
+    from statewise.kernels.fill import MOST_PARTS, fill_counted
+
+    early = max(0, len(key) - MOST_PARTS)
+    return fill_counted(out, mixed(root, key[:early]), key[early:], **law._asdict())
+
+
+class _Replicated(torch.autograd.Function):
+    """A drawn tensor that ``vmap`` can see through: each replica has a root of its own."""
+
+    @staticmethod
+    def forward(
+        root: Tensor, key: tuple[int, ...], shape: tuple[int, ...], dtype: torch.dtype, law: _Counted
+    ) -> Tensor:
+        return _fill_by_kernel(torch.empty(shape, dtype=dtype, device=root.device), root, key, law)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], root: Tensor, *rest: Any) -> tuple[Tensor, int]:
+        roots = root.movedim(dims[0], 0).contiguous()
+        return torch.stack([_Replicated.forward(one, *rest) for one in roots.unbind()]), 0
 
 
 def indicator(numbers: Tensor, holds: Callable[..., Tensor], bound: float) -> Tensor:

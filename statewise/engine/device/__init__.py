@@ -1,7 +1,21 @@
 """The accelerator's engine: recurrences by Triton kernels, several of them together."""
 
-from statewise.engine.device.forms import Form, Machine, choose_form, chunk_of, form_of
+from statewise.engine.device.form import Form, Machine
+from statewise.engine.device.forms import candidates, choose_form, chunk_of, form_of
 from statewise.engine.device.operands import split, why_not
 from statewise.engine.device.together import unroll_together
+from statewise.engine.device.tuning import remember, trying
 
-__all__ = ["Form", "Machine", "choose_form", "chunk_of", "form_of", "split", "unroll_together", "why_not"]
+__all__ = [
+    "Form",
+    "Machine",
+    "candidates",
+    "choose_form",
+    "chunk_of",
+    "form_of",
+    "remember",
+    "split",
+    "trying",
+    "unroll_together",
+    "why_not",
+]

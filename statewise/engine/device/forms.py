@@ -2,65 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache
+from itertools import product
 
 import torch
 
+from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.operands import Facts, rounded, split
+from statewise.engine.device.tuning import look_up
 from statewise.engine.recurrence import Recurrence
 from statewise.transforms import Centroids
 
-_SHARED_MEMORY = 232_448  # bytes that a program may have on compute capability 9.0
-_PROCESSORS = 132
+_SCRATCH = 16_384  # bytes that a kernel needs beside its tiles, to move them about
 PLANES = {"rnn": 1, "lstm": 4, "peephole": 4, "gru": 4, "rac": 2, "mgu": 2, "reset_before": 3}
-
-
-@dataclass(frozen=True)
-class Form:
-    """A kernel with its tiles.
-
-    Args:
-        name: "solo" (a program has all units of its sequences, all steps in one launch), "team" (programs share the
-            units, and meet at every step) or "step" (a product of the matrix library and a fused kernel a step).
-        units: units of a program.
-        sequences: sequences of a program.
-        warps: warps of a program on the way forward.
-        warps_back: the same on the way back.
-        reason: why this one.
-    """
-
-    name: str
-    units: int
-    sequences: int
-    warps: int
-    warps_back: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.name}, {self.units} units x {self.sequences} sequences: {self.reason}"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a device has of what the kernels need."""
-
-    processors: int
-    shared_memory: int
-
-    @classmethod
-    def of(cls, device: torch.device) -> Machine:
-        """A device's own; a CPU, where kernels are interpreted, is taken for an H100."""
-        if device.type != "cuda":
-            return cls(_PROCESSORS, _SHARED_MEMORY)
-        return _machine(torch.cuda.current_device() if device.index is None else device.index)
-
-
-@cache
-def _machine(index: int) -> Machine:
-    found = torch.cuda.get_device_properties(index)
-    shared: int = getattr(found, "shared_memory_per_block_optin", _SHARED_MEMORY)
-    return Machine(found.multi_processor_count, shared)
 
 
 def choose_form(facts: Facts, *, dtype: torch.dtype, replicas: int, machine: Machine, layers: int = 1) -> Form:
@@ -77,7 +30,7 @@ def choose_form(facts: Facts, *, dtype: torch.dtype, replicas: int, machine: Mac
         return step_form(facts, "float64 has no fast products of tiles")
     if facts.masks_product:
         return step_form(facts, "masks on the product need it apart from the input term")
-    solo = _solo(facts, dtype, machine)
+    solo = _solo(facts, dtype, replicas, machine, layers)
     if solo is not None:
         return solo
     if facts.two_products:
@@ -97,32 +50,40 @@ def step_form(facts: Facts, reason: str) -> Form:
     return Form("step", units, max(1, 512 // units), 4, 4, reason)
 
 
-def _solo(facts: Facts, dtype: torch.dtype, machine: Machine) -> Form | None:
+def _solo(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, layers: int) -> Form | None:
     units = max(16, _power(facts.hidden))
     bytes_ = PLANES[facts.kind] * units * units * dtype.itemsize
-    sequences = 16
-    if bytes_ + units * sequences * 16 > machine.shared_memory or units > 256:
+    # Few sequences a program make each step short; where there are more programs than processors that gains nothing.
+    few = -(-facts.layout.batch // 8) * replicas * layers <= machine.processors
+    sequences = 8 if few else 16
+    if bytes_ + units * 16 * 16 > machine.shared_memory or units > 256:
         return None
-    warps = 8 if units >= 64 else 4
+    warps = 8 if units >= 128 else 4
     return Form("solo", units, sequences, warps, warps, "the weights fit into one program")
 
 
 def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, layers: int) -> Form | None:
-    hidden, planes = rounded(facts.hidden, 16), PLANES[facts.kind]
-    batch = facts.layout.batch
-    for units in (64, 32, 16):
-        members = -(-hidden // units)
-        for sequences in (16, 32, 64):
-            programs = members * -(-batch // sequences) * replicas * layers
-            memory = planes * units * hidden * dtype.itemsize + min(hidden, 512) * sequences * dtype.itemsize
-            if programs <= machine.processors and memory <= machine.shared_memory - 4096:
-                return Form("team", units, sequences, 8, 8, f"{members} programs hold the weights together")
+    # With centroids a team meets twice a step, and fewer warps meet sooner.
+    medium = 4 if any(isinstance(transform, Centroids) for transform, _ in facts.chain) else 8
+    for units, sequences, warps in ((16, 16, 4), (32, 16, medium), (32, 32, 8), (16, 32, 4), (64, 16, 8), (64, 32, 8)):
+        members, programs, memory = _needs(facts, dtype, units, sequences)
+        # A launch must have all its programs at once. That the layers side by side have them too is not needed, but
+        # what waits for room does not run side by side.
+        if programs * replicas > machine.processors or programs * replicas * layers > 1.1 * machine.processors:
+            continue
+        if memory <= machine.shared_memory - _SCRATCH:
+            return Form("team", units, sequences, warps, warps, f"{members} programs hold the weights together")
     return None
 
 
-def with_tiles(form: Form, *, units: int, sequences: int, warps: int, warps_back: int) -> Form:
-    """The same form with other tiles, as measured."""
-    return replace(form, units=units, sequences=sequences, warps=warps, warps_back=warps_back, reason="measured")
+def _needs(facts: Facts, dtype: torch.dtype, units: int, sequences: int) -> tuple[int, int, int]:
+    """The members of a team, the programs of all teams, and the bytes of shared memory of each."""
+    hidden = rounded(facts.hidden, 16)
+    members = -(-hidden // units)
+    # States of four bytes come in pieces of 128, those of two all at once.
+    piece = hidden if dtype.itemsize == 2 else min(hidden, 128)
+    memory = (PLANES[facts.kind] * units * hidden + piece * sequences) * dtype.itemsize
+    return members, members * -(-facts.layout.batch // sequences), memory
 
 
 def _power(size: int) -> int:
@@ -131,13 +92,35 @@ def _power(size: int) -> int:
 
 
 def form_of(call: Recurrence, together: int) -> Form:
-    """The form for a recurrence of which ``together`` run side by side."""
+    """The form for a recurrence of which ``together`` run side by side: as measured on this device, or by the table."""
     weight = call.weight_hh
     facts, _ = split(call, chained=False)
+    measured = look_up(facts, dtype=weight.dtype, device=weight.device, layers=together)
+    if measured is not None:
+        return measured
     return choose_form(facts, dtype=weight.dtype, replicas=1, machine=Machine.of(weight.device), layers=together)
+
+
+def candidates(facts: Facts, *, dtype: torch.dtype, machine: Machine) -> list[Form]:
+    """All forms that can run a recurrence, for measuring which is the fastest."""
+    found = [step_form(facts, "measured")]
+    if dtype == torch.float64 or facts.masks_product:
+        return found
+    solo = _solo(facts, dtype, 1, machine, 1)
+    if solo is not None:
+        found += [
+            Form("solo", solo.units, sequences, warps, warps, "measured") for sequences in (8, 16) for warps in (4, 8)
+        ]
+    for units, sequences, warps in product((16, 32, 64), (16, 32), (4, 8)):
+        _, programs, memory = _needs(facts, dtype, units, sequences)
+        fits = programs <= machine.processors and memory <= machine.shared_memory - _SCRATCH
+        if fits and not facts.two_products and units <= facts.hidden:
+            found.append(Form("team", units, sequences, warps, warps, "measured"))
+    return found
 
 
 def chunk_of(calls: list[Recurrence], forms: list[Form]) -> int:
     """How many steps of a layer are done before the layer above may begin with them."""
     turns = calls[0].layout.steps
-    return max(1, turns // 5) if turns <= 64 else 25
+    # A chunk costs a launch or two, so a short sequence has few; in a long one the first and the last hardly count.
+    return max(1, -(-turns // 4)) if turns <= 140 else 35

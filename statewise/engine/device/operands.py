@@ -132,7 +132,7 @@ class Operands:
         single = [next(row) for entry in fields(cls) if entry.name not in ("learnt", "drawn")]
         learnt = [next(row) for _ in facts.chain]
         drawn = [next(row) for _ in range(2 * len(facts.chain))]
-        return cls(*cast(Any, single), learnt, drawn)
+        return cast(Operands, cast(Any, cls)(*single, learnt, drawn))
 
     def replicated(self) -> Operands:
         """With one replica."""
@@ -144,11 +144,11 @@ class Operands:
         count = len(like.learnt)
         single = row[: -3 * count] if count else row
         learnt = row[len(single) : len(single) + count]
-        return cls(*cast(Any, single), learnt, row[len(single) + count :])
+        return cast(Operands, cast(Any, cls)(*single, learnt, row[len(single) + count :]))
 
 
-# How many operands lie before those of the transforms.
-SINGLE = len(fields(Operands)) - 2
+# The place of the recurrent weights, which every recurrence has, among the flat operands.
+WEIGHT = [entry.name for entry in fields(Operands)].index("weight_hh")
 
 
 def why_not(call: Recurrence) -> str | None:

@@ -6,7 +6,6 @@ under ``vmap`` the replicas become a dimension of the kernels' grid, and all run
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statewise.engine.device.forms import Form
-from statewise.engine.device.operands import Facts, Operands, split
+from statewise.engine.device.form import Form, Machine
+from statewise.engine.device.forms import choose_form
+from statewise.engine.device.operands import WEIGHT, Facts, Operands, split
 from statewise.engine.device.walk import ROOMS, Backward, Forward, launches
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError, SecondDerivativeError
@@ -90,12 +90,18 @@ def _forward(plan: Plan, row: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
         walks.append(Forward(facts, operands, form, walks[-1] if facts.chained else None))
     pieces = _pieces(plan)
 
+    beside = _Beside(walks[0].device, len(pieces) > 1)
+
     def advance(walk: Forward, piece: int) -> None:
         first, last = pieces[piece]
-        if walk.below is not None:
+        if walk.below is not None or piece == 0:
             walk.project(first, last)
-        elif piece == 0:
-            walk.project(0, walk.turns)
+        if walk.below is None and len(pieces) > 1:
+            # The first turns need not wait for the input term of all others.
+            if piece == 0:
+                beside.do(lambda: walk.project(pieces[1][0], walk.turns))
+            elif piece == 1:
+                beside.join()
         walk.run(first, last, piece)
 
     _side_by_side(walks, len(pieces), advance, chained=plan.facts[-1].chained)
@@ -116,48 +122,49 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
     return found
 
 
-def _backward(
+def _ways_back(
     plan: Plan, row: tuple[Tensor | None, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor | None, ...]
-) -> list[Tensor | None]:
+) -> list[Backward]:
+    """The ways back, the last recurrence first, with what was left on the way forward and the results' gradients."""
     if plan.replicas is None:
         kept = tuple(tensor.unsqueeze(0) if tensor.ndim > 1 else tensor for tensor in kept)
-    given, source, place = _operands(plan, row), iter(kept), 0
-    received: list[tuple[Tensor | None, ...]] = []
+        grads = tuple(None if grad is None else grad.unsqueeze(0) for grad in grads)
+    given, chained = _operands(plan, row), plan.facts[-1].chained
+    source, place, parts = iter(kept), 0, []
     for index in range(len(plan.facts)):
-        received.append(grads[place : place + 3])
+        saved = [next(source) for _ in range(plan.kept(index))]
+        parts.append((saved, (grads[place], grads[place + 1], grads[place + 2])))
         place += plan.results(index)
-    if plan.replicas is None:
-        received = [tuple(None if g is None else g.unsqueeze(0) for g in three) for three in received]
-    saved = [[next(source) for _ in range(plan.kept(index))] for index in range(len(plan.facts))]
-    chained = plan.facts[-1].chained
     walks: list[Backward] = []
     for index in reversed(range(len(plan.facts))):
         above = walks[-1] if chained and walks else None
-        three = received[index]
-        walk = Backward(
-            plan.facts[index], given[index], plan.forms[index], saved[index], (three[0], three[1], three[2]), above
-        )
-        walks.append(walk)
-    for upper, lower in itertools.pairwise(walks):
-        if chained:
-            upper.input_values = lower.steps_of(lower.states)
-    pieces = _pieces(plan)
+        walks.append(Backward(plan.facts[index], given[index], plan.forms[index], *parts[index], above))
+        if above is not None:
+            above.input_values = walks[-1].steps_of(walks[-1].states)
+    return walks
+
+
+def _backward(walks: list[Backward], pieces: list[tuple[int, int]], *, inputs_wanted: bool) -> list[Tensor | None]:
+    beside = _Beside(walks[0].device, len(pieces) > 1)
 
     def retreat(walk: Backward, piece: int) -> None:
         first, last = pieces[len(pieces) - 1 - piece]
         walk.receive(first, last)
         walk.run(first, last, piece)
+        if inputs_wanted and not walk.facts.chained:
+            beside.do(lambda: walk.pass_on(first, last))
         if piece == len(pieces) - 1:
             # The products over all steps are done while the layers below are still walking.
-            walk.found = walk.gradients(inputs_wanted=not walk.facts.chained).flat()
+            walk.found = walk.gradients().flat()
 
-    _side_by_side(walks, len(pieces), retreat, chained=chained)
+    _side_by_side(walks, len(pieces), retreat, chained=walks[0].facts.chained)
+    beside.join()
     flat = [tensor for walk in reversed(walks) for tensor in walk.found]
     if walks[0].device.type == "cuda" and len(walks) > 1:
         for tensor in flat:
             if tensor is not None:
                 tensor.record_stream(torch.cuda.current_stream(tensor.device))
-    return flat if plan.replicas is not None else [None if t is None else t.squeeze(0) for t in flat]
+    return flat
 
 
 def _pieces(plan: Plan) -> list[tuple[int, int]]:
@@ -197,6 +204,27 @@ def _side_by_side(walks: list[Any], pieces: int, work: Callable[[Any, int], None
         here.wait_stream(stream)
 
 
+class _Beside:
+    """Work that the walks need not wait for: on a device in a stream of its own, elsewhere at once."""
+
+    def __init__(self, device: torch.device, several: bool) -> None:
+        self._stream = _streams(device, 1)[0] if several and device.type == "cuda" else None
+
+    def do(self, job: Callable[[], None]) -> None:
+        """Begin when all is done that the current stream has before it."""
+        if self._stream is None:
+            job()
+            return
+        self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
+        with torch.cuda.stream(self._stream):
+            job()
+
+    def join(self) -> None:
+        """Let the current stream wait."""
+        if self._stream is not None:
+            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
+
+
 @cache
 def _streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
     return [torch.cuda.Stream(device) for _ in range(count)]
@@ -218,6 +246,18 @@ def _batched(info: Any, dims: tuple[int | None, ...], row: tuple[Tensor | None, 
         else:
             found.append(tensor.movedim(dim, 0))
     return found
+
+
+def _for_replicas(plan: Plan, replicas: int, row: tuple[Tensor | None, ...]) -> Plan:
+    """The plan for many networks at once, which need more room than one."""
+    weight = row[WEIGHT]
+    assert weight is not None
+    machine, layers = Machine.of(weight.device), len(plan.facts)
+    found = tuple(
+        choose_form(facts, dtype=weight.dtype, replicas=replicas, machine=machine, layers=layers)
+        for facts in plan.facts
+    )
+    return Plan(plan.facts, found, plan.chunk, replicas)
 
 
 def _refuse_nesting(plan: Plan) -> None:
@@ -257,13 +297,15 @@ class _Together(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
         count = len(ctx.needs_input_grad) - 1
-        found = _TogetherBack.apply(ctx.plan, count, *saved, *grads[: ctx.shown])  # type: ignore[no-untyped-call]
+        wanted = bool(ctx.needs_input_grad[1])
+        arguments = (ctx.plan, wanted, count, *saved, *grads[: ctx.shown])
+        found = _TogetherBack.apply(*arguments)  # type: ignore[no-untyped-call]
         return None, *(grad if need else None for grad, need in zip(found, ctx.needs_input_grad[1:], strict=True))
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], plan: Plan, *row: Tensor | None) -> tuple[Any, Any]:
         _refuse_nesting(plan)
-        many = Plan(plan.facts, plan.forms, plan.chunk, info.batch_size)
+        many = _for_replicas(plan, info.batch_size, row)
         outputs = _Together.apply(many, *_batched(info, dims[1:], row))  # type: ignore[no-untyped-call]
         # An empty tensor stands for nothing and has no replicas.
         return outputs, tuple(0 if output.ndim > 1 else None for output in outputs)
@@ -273,12 +315,16 @@ class _TogetherBack(torch.autograd.Function):
     """The derivative of :class:`_Together`, which has none of its own."""
 
     @staticmethod
-    def forward(plan: Plan, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    def forward(plan: Plan, wanted: bool, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
         kept = sum(plan.kept(place) for place in range(len(plan.facts)))
         row, saved, grads = tensors[:count], tensors[count : count + kept], tensors[count + kept :]
         device = next(tensor.device for tensor in row if tensor is not None)
         with _guard(device), torch.autocast(device.type, enabled=False):
-            return tuple(_backward(plan, row, saved, grads))  # type: ignore[arg-type]
+            walks = _ways_back(plan, row, saved, grads)  # type: ignore[arg-type]
+            found = _backward(walks, _pieces(plan), inputs_wanted=wanted)
+        if plan.replicas is not None:
+            return tuple(found)
+        return tuple(None if grad is None else grad.squeeze(0) for grad in found)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -294,9 +340,11 @@ class _TogetherBack(torch.autograd.Function):
         )
 
     @staticmethod
-    def vmap(info: Any, dims: tuple[Any, ...], plan: Plan, count: int, *tensors: Tensor | None) -> tuple[Any, Any]:
-        if plan.replicas is not None:
-            _refuse_nesting(plan)
-        many = Plan(plan.facts, plan.forms, plan.chunk, info.batch_size)
-        found = _TogetherBack.apply(many, count, *_batched(info, dims[2:], tensors))  # type: ignore[no-untyped-call]
+    def vmap(
+        info: Any, dims: tuple[Any, ...], plan: Plan, wanted: bool, count: int, *tensors: Tensor | None
+    ) -> tuple[Any, Any]:
+        _refuse_nesting(plan)
+        many = _for_replicas(plan, info.batch_size, tensors)
+        arguments = (many, wanted, count, *_batched(info, dims[3:], tensors))
+        found = _TogetherBack.apply(*arguments)  # type: ignore[no-untyped-call]
         return found, tuple(None if grad is None else 0 for grad in found)

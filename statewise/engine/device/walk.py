@@ -8,7 +8,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from statewise.engine.device.forms import PLANES, Form
+from statewise.engine.device.form import Form
+from statewise.engine.device.forms import PLANES
 from statewise.engine.device.operands import Facts, Operands, padded, rounded
 from statewise.engine.layout import Layout
 from statewise.kernels import load_triton
@@ -553,6 +554,24 @@ class Backward(Walk):
         else:
             self.grad[:, here] = torch.bmm(above.term[:, here], weight)
 
+    def pass_on(self, first: int, last: int) -> None:
+        """The gradient of the inputs of some turns; it may be done while later turns are still walked."""
+        weight = self.input_weight() if self.given.inputs is not None else None
+        if weight is None:
+            return
+        here = slice(0, self.rows)
+        if (first, last) != (0, self.turns):
+            here = slice(self.facts.layout.offsets[first], self.facts.layout.offsets[last])
+        if self.inputs_grad is None:
+            self.inputs_grad = self.empty(self.rows, weight.shape[2])
+        term = self._all_terms() if self.facts.coefficients is not None else self.term
+        if self.replicas == 1:
+            torch.mm(term[0, here], weight[0], out=self.inputs_grad[0, here])
+        else:
+            self.inputs_grad[:, here] = torch.bmm(term[:, here], weight)
+
+    inputs_grad: Tensor | None = None
+
     def input_weight(self) -> Tensor:
         """The input weights as (replicas, blocks * width, inputs rounded up)."""
         if self.weight_ih.numel():
@@ -654,7 +673,7 @@ class Backward(Walk):
             )
         self.rest = self.multiply(self.product[:, rows, :cut], self.weight[:, :cut])
 
-    def gradients(self, *, inputs_wanted: bool) -> Operands:
+    def gradients(self) -> Operands:
         """The gradients of all operands, in their places; None where there is none."""
         given, facts, hidden = self.given, self.facts, self.hidden
         term = self._all_terms()
@@ -668,8 +687,8 @@ class Backward(Walk):
             below = self.input_values
             assert below is not None
             weight_ih = self._weight(self._turned(term, below), size)
-            if inputs_wanted:
-                inputs = self._times(term, self.input_weight())[..., :size]
+            if self.inputs_grad is not None:
+                inputs = self.inputs_grad[..., :size]
         state, memory = self._initial()
         return Operands(
             inputs=inputs,
@@ -705,9 +724,6 @@ class Backward(Walk):
         """The sum over all rows, by the matrix library: that is several times faster."""
         ones = rows.new_ones(1, 1, rows.shape[1]).expand(self.replicas, 1, -1)
         return self.multiply(ones, rows).squeeze(1).to(self.dtype)
-
-    def _times(self, left: Tensor, right: Tensor) -> Tensor:
-        return torch.mm(left[0], right[0]).unsqueeze(0) if self.replicas == 1 else torch.bmm(left, right)
 
     def _all_terms(self) -> Tensor:
         """The gradient of the input term; what belongs to a partner goes to the partner's row."""

@@ -1,0 +1,58 @@
+"""What a kernel is launched with, and what a device has for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+_SHARED_MEMORY = 232_448  # bytes that a program may have on compute capability 9.0
+_PROCESSORS = 132
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kernel with its tiles.
+
+    Args:
+        name: "solo" (a program has all units of its sequences, all steps in one launch), "team" (programs share the
+            units, and meet at every step) or "step" (a product of the matrix library and a fused kernel a step).
+        units: units of a program.
+        sequences: sequences of a program.
+        warps: warps of a program on the way forward.
+        warps_back: the same on the way back.
+        reason: why this one.
+    """
+
+    name: str
+    units: int
+    sequences: int
+    warps: int
+    warps_back: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.units} units x {self.sequences} sequences: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a device has of what the kernels need."""
+
+    processors: int
+    shared_memory: int
+
+    @classmethod
+    def of(cls, device: torch.device) -> Machine:
+        """A device's own; a CPU, where kernels are interpreted, is taken for an H100."""
+        if device.type != "cuda":
+            return cls(_PROCESSORS, _SHARED_MEMORY)
+        return _machine(torch.cuda.current_device() if device.index is None else device.index)
+
+
+@cache
+def _machine(index: int) -> Machine:
+    found = torch.cuda.get_device_properties(index)
+    shared: int = getattr(found, "shared_memory_per_block_optin", _SHARED_MEMORY)
+    return Machine(found.multi_processor_count, shared)
