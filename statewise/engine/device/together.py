@@ -331,7 +331,7 @@ class _TogetherBack(torch.autograd.Function):
         pass
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
         raise SecondDerivativeError(
             where="statewise triton engine",
             got="a request for a second derivative",

@@ -1,0 +1,221 @@
+"""Which kernel runs what, how measured choices are kept, and what runs together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.func import functional_call, grad, stack_module_state, vmap
+
+from contracts.members import MEMBERS
+from contracts.passes import Case, assert_same, only, run
+from statewise import GRU, LSTM, Centroids, Noise, OutputDropout, RecurrentDropout, RecurrentLayer, tune
+from statewise.engine import plan
+from statewise.engine.device import Form, Machine, choose_form, form_of, remember, split, trying, tuning
+from statewise.engine.device.operands import Facts
+from statewise.errors import EngineError
+from statewise.kernels import load_triton
+
+H200 = Machine(132, 232_448)
+SMALL = Machine(20, 101_376)
+NOISE = Noise("gaussian", 0.1, placement="recurrent")
+
+
+@pytest.fixture(autouse=True)
+def _available() -> None:
+    if not load_triton().available:
+        pytest.skip(load_triton().reason)
+
+
+def facts_of(layer: RecurrentLayer, steps: int, batch: int) -> Facts:
+    x = torch.zeros(steps, batch, layer.input_size, dtype=layer.weight_ih_l0.dtype)
+    return split(layer.first_recurrence(x)[0], chained=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "dtype", "layers", "expected"),
+    [
+        (64, torch.float32, 1, ("solo", 64, 8)),
+        (128, torch.bfloat16, 1, ("solo", 128, 8)),
+        (128, torch.float32, 1, ("team", 16, 16)),
+        (256, torch.bfloat16, 1, ("team", 16, 16)),
+        (190, torch.bfloat16, 3, ("team", 32, 16)),
+        (650, torch.bfloat16, 1, ("team", 32, 16)),
+        (650, torch.bfloat16, 2, ("team", 32, 32)),
+        (64, torch.float64, 1, ("step", 64, 8)),
+    ],
+)
+def test_the_table_chooses_what_was_fastest(
+    hidden: int, dtype: torch.dtype, layers: int, expected: tuple[str, int, int]
+) -> None:
+    batch = 80 if hidden == 650 else 128
+    facts = facts_of(LSTM(4, hidden, dtype=dtype, transforms=NOISE), 2, batch)
+    form = choose_form(facts, dtype=dtype, replicas=1, machine=H200, layers=layers)
+    assert (form.name, form.units, form.sequences) == expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "reason"),
+    [
+        (LSTM(2, 1500), "do not fit into the programs' memory"),
+        (LSTM(2, 8, dtype=torch.float64), "float64"),
+        (LSTM(2, 8, transforms=RecurrentDropout(0.2, mask_on="projection")), "masks on the product"),
+        (GRU(2, 600, reset_before=True), "two products a step"),
+    ],
+    ids=["large", "float64", "masks", "two products"],
+)
+def test_what_no_launch_of_all_steps_can_do_is_done_step_by_step_and_says_why(
+    layer: RecurrentLayer, reason: str
+) -> None:
+    facts = facts_of(layer, 2, 80)
+    form = choose_form(facts, dtype=layer.weight_hh_l0.dtype, replicas=1, machine=H200)
+    assert form.name == "step"
+    assert reason in str(form)
+
+
+def test_no_form_needs_more_than_the_device_has() -> None:
+    """A team that did not fit would wait for itself for ever."""
+    for machine in (H200, SMALL):
+        for hidden in (16, 100, 200, 300, 500, 700):
+            for replicas in (1, 7, 40):
+                facts = facts_of(LSTM(2, hidden), 2, 70)
+                form = choose_form(facts, dtype=torch.float32, replicas=replicas, machine=machine)
+                members, groups = -(-hidden // form.units), -(-70 // form.sequences)
+                if form.name == "team":
+                    assert members * groups * replicas <= machine.processors
+                if form.name != "step":
+                    assert 4 * form.units * hidden * 4 <= machine.shared_memory
+
+
+def test_centroids_have_a_whole_row_in_the_form_step_by_step() -> None:
+    facts = facts_of(LSTM(2, 1500, transforms=Centroids(3)), 2, 4)
+    assert choose_form(facts, dtype=torch.float32, replicas=1, machine=H200).units >= 1500
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("STATEWISE_CACHE", str(tmp_path))
+    tuning._table.cache_clear()
+    yield tmp_path
+    tuning._table.cache_clear()
+
+
+def test_a_measured_form_is_kept_for_its_device_and_found_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = facts_of(LSTM(2, 40), 3, 5)
+    form = Form("team", 16, 16, 4, 4, "measured")
+    path = remember(form, facts, dtype=torch.float32, device_name="NVIDIA H200", layers=1)
+    assert path == cache / "forms-nvidia-h200.json"
+    assert list(cache.iterdir()) == [path]
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H200")
+    device = torch.device("cuda")
+
+    def found(facts: Facts, dtype: torch.dtype = torch.float32, layers: int = 1) -> Form | None:
+        return tuning.look_up(facts, dtype=dtype, device=device, layers=layers)
+
+    assert found(facts) == form
+    assert found(facts_of(LSTM(2, 40), 9, 8)) == form  # any length, batches up to the same power of two
+    assert found(facts_of(LSTM(2, 40), 3, 9)) is None
+    assert found(facts_of(LSTM(2, 41), 3, 5)) is None
+    assert found(facts, dtype=torch.bfloat16) is None
+    assert found(facts, layers=2) is None
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"a": 3}', '{"a": {"name": "team"}}'])
+def test_a_file_that_cannot_be_read_is_as_good_as_none(cache: Path, content: str) -> None:
+    (cache / "forms-x.json").write_text(content)
+    facts, form = facts_of(LSTM(2, 40), 3, 5), Form("solo", 64, 8, 4, 4, "measured")
+    remember(form, facts, dtype=torch.float32, device_name="x", layers=1)
+    assert list(tuning._table(cache / "forms-x.json").values()) == [form]
+
+
+def test_a_form_that_is_tried_runs() -> None:
+    layer = LSTM(2, 5, engine="triton")
+    x, tried = torch.zeros(3, 2, 2), Form("team", 16, 2, 4, 4, "tried")
+    with trying(tried):
+        assert layer.plan(x).kernel == tried
+    assert layer.plan(x).form == "solo"
+    call, together = layer.first_recurrence(x)
+    assert form_of(call, together) == layer.plan(x).kernel
+
+
+def test_there_is_nothing_to_tune_on_a_cpu() -> None:
+    with pytest.raises(EngineError, match="CUDA"):
+        tune(LSTM(2, 3), torch.zeros(4, 1, 2))
+
+
+def test_the_plan_names_the_kernel_and_the_reason() -> None:
+    told = str(LSTM(2, 5, engine="triton").plan(torch.zeros(3, 2, 2)))
+    assert told == "triton (solo, 16 units x 8 sequences: the weights fit into one program)"
+
+
+def test_a_cpu_takes_the_kernels_only_when_it_is_told_to() -> None:
+    assert LSTM(2, 5).plan(torch.zeros(3, 2, 2)).engine == "cpu"
+
+
+@pytest.mark.parametrize("form", ["solo", "step"])
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_replicas_under_vmap_equal_each_network_alone(kind: type[RecurrentLayer], form: str) -> None:
+    layers = [kind(3, 5, num_layers=2, engine="triton", transforms=Centroids(3)) for _ in range(3)]
+    weights, _ = stack_module_state(layers)
+    inputs = torch.randn(3, 4, 2, 3)
+
+    def loss(weights: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = functional_call(layers[0], weights, (x,))[0]
+        return output.square().sum()
+
+    with only(form):
+        together = vmap(grad(loss, argnums=(0, 1)))(weights, inputs)
+        for place, layer in enumerate(layers):
+            alone = grad(loss, argnums=(0, 1))(dict(layer.named_parameters()), inputs[place])
+            torch.testing.assert_close(together[1][place], alone[1], rtol=1e-4, atol=1e-5)
+            for name, gradient in alone[0].items():
+                torch.testing.assert_close(together[0][name][place], gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_vmap_inside_vmap_is_refused() -> None:
+    layer = LSTM(2, 3, engine="triton")
+    with pytest.raises(EngineError, match="vmap inside vmap"):
+        vmap(vmap(lambda x: layer(x)[0]))(torch.zeros(2, 2, 4, 1, 2))
+
+
+def _chained(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each call of the engine was a chain, as they come."""
+    from statewise.layers import base
+
+    seen: list[bool] = []
+
+    def watched(calls: Any, plans: Any, *, chained: bool) -> Any:
+        seen.append(chained)
+        return plan.unroll_all(calls, plans, chained=chained)
+
+    monkeypatch.setattr(base, "unroll_all", watched)
+    return seen
+
+
+@pytest.mark.parametrize("form", ["step", "solo", "team"])
+def test_a_stack_as_a_wavefront_in_chunks_equals_its_layers_one_by_one(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven steps are four chunks, the last of them shorter."""
+    seen = _chained(monkeypatch)
+    case = Case(steps=7, batch=3, layers=3, lengths=(7, 2, 5), seed=8)
+    layer = MEMBERS["LSTM"].build(case, transforms=(NOISE,))
+    draws = layer.draw(case.arrange(case.leaves(has_memory=True)[0]), generator=case.generator("draws"))
+    layer.engine = "triton"
+    with only(form):
+        together = run(layer, case, draws=draws)
+        assert seen == [True]
+        monkeypatch.setattr(RecurrentLayer, "_stretches", lambda self, *_: [range(i, i + 1) for i in range(3)])
+        layer.engine = "triton"
+        assert_same(together, run(layer, case, draws=draws))
+    assert seen == [True, False, False, False]
+
+
+def test_what_acts_between_layers_forbids_the_wavefront(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = _chained(monkeypatch)
+    LSTM(2, 3, num_layers=2, engine="triton", transforms=OutputDropout(0.5))(torch.zeros(2, 1, 2))
+    LSTM(2, 3, num_layers=2, engine="triton", transforms=OutputDropout(0.5, layers=(1,)))(torch.zeros(2, 1, 2))
+    assert seen == [False, False, True]
