@@ -157,7 +157,7 @@ def test_a_cpu_takes_the_kernels_only_when_it_is_told_to() -> None:
 
 @pytest.mark.parametrize("form", ["solo", "step"])
 @pytest.mark.parametrize("kind", [LSTM, GRU])
-def test_replicas_under_vmap_equal_each_network_alone(kind: type[RecurrentLayer], form: str) -> None:
+def test_replicas_under_vmap_equal_each_network_alone(kind: type[LSTM] | type[GRU], form: str) -> None:
     layers = [kind(3, 5, num_layers=2, engine="triton", transforms=Centroids(3)) for _ in range(3)]
     weights, _ = stack_module_state(layers)
     inputs = torch.randn(3, 4, 2, 3)
