@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
@@ -11,8 +12,9 @@ from torch import Tensor
 from statewise.engine.device.form import Form
 from statewise.engine.device.forms import PLANES
 from statewise.engine.device.operands import Facts, Operands, padded, rounded
-from statewise.engine.layout import Layout
+from statewise.engine.layout import Layout, Turn
 from statewise.kernels import load_triton
+from statewise.kernels.launch import Launcher
 from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
 
@@ -34,6 +36,7 @@ class Walk:
         self.none = weight.new_empty(0)
         self.table = self.none if layout.dense else _table(layout, facts.reverse, self.device)
         self.order = layout.turns(reverse=facts.reverse)
+        self._launchers: dict[tuple[str, bool], Launcher] = {}
 
     def empty(self, *shape: int, wide: bool = False) -> Tensor:
         """A buffer with the replicas first."""
@@ -69,6 +72,16 @@ class Walk:
         move(parted.transpose(2, 3), turned.transpose(1, 2))
         return turned
 
+    def edge(self) -> dict[str, Any]:
+        """The constants of the kernels at the beginning of time."""
+        return {
+            "H": self.hidden,
+            "Hp": self.width,
+            "MASKED": self.facts.masks_state,
+            "CONSTANT": self.facts.mask is not None and self.facts.mask[2],
+            "enable_fp_fusion": True,
+        }
+
     def first_turn(self) -> tuple[int, int, int, int]:
         """Rows, sequences, and of the first turn its first row and how many run."""
         return self.rows, self.batch, self.order[0].start, self.order[0].rows
@@ -77,6 +90,40 @@ class Walk:
         """Grid and tile of the kernels that do one sequence each."""
         tile = min(1024, max(16, 1 << (self.width - 1).bit_length()))
         return (self.batch, self.replicas, -(-self.width // tile)), tile
+
+    def launcher(self, kernel: Any, constants: Callable[[], dict[str, Any]], *, alone: bool = False) -> Launcher:
+        """A kernel with its constants, which are the same for a whole walk; ``alone`` is for launches of one turn."""
+        key = (kernel.__name__, alone)
+        if key not in self._launchers:
+            self._launchers[key] = _launcher(kernel, tuple(sorted(constants().items())))
+        return self._launchers[key]
+
+    def team_launcher(self, kernel: Any, warps: int, *, alone: bool) -> Launcher:
+        """The launcher of a team."""
+        return self.launcher(kernel, lambda: {**self._all_steps(), **self.meeting(warps, alone=alone)}, alone=alone)
+
+    def _all_steps(self) -> dict[str, Any]:
+        return {**self.common(), **self.walking(), **self._own_constants()}
+
+    def _own_constants(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def tiles(self, warps: int) -> dict[str, Any]:
+        """The constants of the kernels that make one step."""
+        return {"TILE": self.form.units, "BN": self.form.sequences, "num_warps": warps}
+
+    def step_grid(self) -> tuple[int, int, int]:
+        """The grid of the kernels that make one step."""
+        return -(-self.width // self.form.units), self.groups(), self.replicas
+
+    def meeting(self, warps: int, *, alone: bool) -> dict[str, Any]:
+        """The constants of a team."""
+        return {
+            "UNITS": self.members(),
+            "ALONE": alone,
+            "num_warps": warps,
+            "launch_cooperative_grid": not alone,
+        }
 
     def common(self) -> dict[str, Any]:
         """The constants of every kernel."""
@@ -159,6 +206,11 @@ class Walk:
             return self.none
         return self.empty(self.groups() * self.members() * max(powers) * self.form.sequences, wide=True)
 
+    memories: Tensor
+
+    def _memories_of_steps(self) -> Tensor:
+        return self.steps_of(self.memories) if self.memories.numel() else self.none
+
     def own(self) -> Tensor:
         """The cell's own parameters."""
         return self.none if self.given.extra is None else self.given.extra.contiguous()
@@ -197,6 +249,11 @@ class Walk:
         if self.replicas == 1:
             return torch.mm(left[0], right[0], out_dtype=self.wide_dtype).unsqueeze(0)
         return torch.bmm(left, right, out_dtype=self.wide_dtype)
+
+
+@cache
+def _launcher(kernel: Any, constants: tuple[tuple[str, Any], ...]) -> Launcher:
+    return Launcher(kernel, dict(constants))
 
 
 def _at_hand(tensor: Tensor | None, none: Tensor) -> Tensor:
@@ -272,18 +329,14 @@ class Forward(Walk):
 
         given, facts = self.given, self.facts
         grid, tile = self.tile()
-        begin[grid](
+        launch = self.launcher(
+            begin, lambda: {"COPY": facts.copies, "MEMORY": facts.cell.has_memory, **self.edge(), "TILE": tile}
+        )
+        launch(
+            grid,
             *(given.initial_state.contiguous(), _at_hand(given.initial_memory, self.none)),
             *(_at_hand(given.mask, self.none), self.states, self.memories, self.carried, self.carried_memory),
             *(self.values, *self.first_turn(), 0 if self.dense_forward else self.rows),
-            H=self.hidden,
-            Hp=self.width,
-            MEMORY=facts.cell.has_memory,
-            COPY=facts.copies,
-            MASKED=facts.masks_state,
-            CONSTANT=facts.mask is not None and facts.mask[2],
-            TILE=tile,
-            enable_fp_fusion=True,
         )
 
     def _rooms(self) -> list[Tensor]:
@@ -350,16 +403,7 @@ class Forward(Walk):
         from statewise.kernels.team import team_forward
 
         given = self.given
-        common = {
-            **self.common(),
-            **self.walking(),
-            "ONE": self.facts.start_at_one,
-            "BIASED": bool(self.apart.numel()),
-            "COPY": self.facts.copies,
-        }
-        states, memories = self.steps_of(self.states), self.none
-        if self.memories.numel():
-            memories = self.steps_of(self.memories)
+        states, memories = self.steps_of(self.states), self._memories_of_steps()
         head = (self.weight, self.term, self.planes, self.second, states, memories, self.values)
         tail = (
             *(self.carried, self.carried_memory, self.apart, self.own(), _at_hand(given.mask, self.none)),
@@ -367,65 +411,78 @@ class Forward(Walk):
         )
         pointers = self.pointers(self.rooms, [])
         sizes = (self.turns, self.rows, self.batch)
+        warps = self.form.warps
         if self.form.name == "solo":
-            solo_forward[(self.groups(), self.replicas)](
-                *head, self.gated, *tail, pointers, first, last, *sizes, **common, num_warps=self.form.warps
-            )
+            launch_solo = self.launcher(solo_forward, lambda: {**self._all_steps(), "num_warps": warps})
+            launch_solo((self.groups(), self.replicas), *head, self.gated, *tail, pointers, first, last, *sizes)
             return
         grid = (self.members(), self.groups(), self.replicas)
         for begin, end in launches_of(first, last):
             alone = end - begin == 1 and not self.rooms
-            team_forward[grid](
-                *(*head, *tail, self.partial, self.bars[launch], pointers, begin, end, *sizes),
-                **common,
-                UNITS=self.members(),
-                ALONE=alone,
-                num_warps=self.form.warps,
-                launch_cooperative_grid=not alone,
-            )
+            launch_team = self.team_launcher(team_forward, warps, alone=alone)
+            launch_team(grid, *head, *tail, self.partial, self.bars[launch], pointers, begin, end, *sizes)
+
+    def _own_constants(self) -> dict[str, Any]:
+        """The constants of the way forward."""
+        return {
+            "ONE": self.facts.start_at_one,
+            "BIASED": bool(self.apart.numel()),
+            "COPY": self.facts.copies,
+        }
 
     def _step(self, turn: int) -> None:
-        from statewise.kernels.step import step_forward, step_gates
+        from statewise.kernels.step import step_forward
 
-        here, facts, given = self.order[turn], self.facts, self.given
+        here, facts, given, none = self.order[turn], self.facts, self.given, self.none
         following = self.order[turn + 1] if turn + 1 < self.turns else None
         old = self.old_start(turn)
         source = self.values[:, here.start :] if facts.copies else self.states[:, self.long_row(old) :]
-        blocks = facts.blocks - 1 if facts.two_products else facts.blocks
-        cut = blocks * self.width
+        cut = (facts.blocks - facts.two_products) * self.width
         product = self.multiply(source[:, : here.rows], self.weight[:, :cut].transpose(1, 2))
-        common, projection = self.common(), self.product_mask()
-        mask = _at_hand(given.mask, self.none)
-        tiles = {"TILE": self.form.units, "BN": self.form.sequences, "num_warps": self.form.warps}
-        grid = (-(-self.width // self.form.units), self.groups(), self.replicas)
         if facts.two_products:
-            few = {name: common[name] for name in ("CELL", "H", "Hp", "MASKED", "MASK_CONSTANT", "ACC", "FAST")}
-            step_gates[grid](
-                *(product, self.term, self.planes, self.carried, self.gated, mask, mask),
-                *(here.start, here.rows, self.rows, self.batch),
-                **few,
-                **projection,
-                **tiles,
-            )
-            gated = self.gated[:, here.start : here.start + here.rows]
-            product = self.multiply(gated, self.weight[:, cut:].transpose(1, 2))
-        step_forward[grid](
-            *(product, self.term, self.planes, self.second, self.steps_of(self.states)),
-            *(self.steps_of(self.memories) if self.memories.numel() else self.none, self.values),
-            *(self.carried, self.carried_memory, self.apart, self.own(), mask, mask),
-            *(_at_hand(given.partner, self.none), _at_hand(given.coefficients, self.none)),
-            self.pointers(self.rooms, []),
+            product = self._second_product(product, here, cut)
+        mask = _at_hand(given.mask, none)
+        launch = self.launcher(
+            step_forward,
+            lambda: {
+                **self.common(),
+                **self.product_mask(),
+                **self.tiles(self.form.warps),
+                **self._own_constants(),
+                "ROW": self.form.sequences == 1,
+            },
+        )
+        launch(
+            self.step_grid(),
+            *(product, self.term, self.planes, self.second, self.steps_of(self.states), self._memories_of_steps()),
+            *(self.values, self.carried, self.carried_memory, self.apart, self.own(), mask, mask),
+            *(_at_hand(given.partner, none), _at_hand(given.coefficients, none), self.pointers(self.rooms, [])),
             *(here.start, here.rows, here.kept),
             *((0, 0) if following is None else (following.start, following.rows)),
             *(self.rows, self.batch),
-            **common,
-            **projection,
-            **tiles,
-            ONE=facts.start_at_one,
-            BIASED=bool(self.apart.numel()),
-            COPY=facts.copies,
-            ROW=self.form.sequences == 1,
         )
+
+    def _second_product(self, product: Tensor, here: Turn, cut: int) -> Tensor:
+        """Of a cell with two products: its gates, then the product of the gated state."""
+        from statewise.kernels.step import step_gates
+
+        mask = _at_hand(self.given.mask, self.none)
+        names = ("CELL", "H", "Hp", "MASKED", "MASK_CONSTANT", "ACC", "FAST", "enable_fp_fusion")
+        launch = self.launcher(
+            step_gates,
+            lambda: {
+                **{name: value for name, value in self.common().items() if name in names},
+                **self.product_mask(),
+                **self.tiles(self.form.warps),
+            },
+        )
+        launch(
+            self.step_grid(),
+            *(product, self.term, self.planes, self.carried, self.gated, mask, mask),
+            *(here.start, here.rows, self.rows, self.batch),
+        )
+        gated = self.gated[:, here.start : here.start + here.rows]
+        return self.multiply(gated, self.weight[:, cut:].transpose(1, 2))
 
     def saved(self) -> list[Tensor]:
         """What the way back needs."""
@@ -588,17 +645,9 @@ class Backward(Walk):
         from statewise.kernels.solo import solo_backward
         from statewise.kernels.team import team_backward
 
-        given, facts = self.given, self.facts
-        common = {
-            **self.common(),
-            **self.walking(),
-            "AGAIN": facts.memory_changes or facts.coefficients is not None,
-            "GIVEN": self.grad_width,
-            "SPLIT": self.apart,
-        }
-        memories = self.steps_of(self.memories) if self.memories.numel() else self.none
+        given = self.given
         head = (
-            *(self.weight, self.grad, self.planes, self.second, self.steps_of(self.states), memories),
+            *(self.weight, self.grad, self.planes, self.second, self.steps_of(self.states), self._memories_of_steps()),
             *(self.carried, self.carried_memory, self.term, self.second_term, self.product),
         )
         tail = (
@@ -607,71 +656,80 @@ class Backward(Walk):
         )
         pointers = self.pointers(self.rooms, self.grown)
         sizes = (self.turns, self.rows, self.batch)
+        warps = self.form.warps_back
         if self.form.name == "solo":
-            solo_backward[(self.groups(), self.replicas)](
-                *head, *tail, pointers, first, last, *sizes, **common, num_warps=self.form.warps_back
-            )
+            launch_solo = self.launcher(solo_backward, lambda: {**self._all_steps(), "num_warps": warps})
+            launch_solo((self.groups(), self.replicas), *head, *tail, pointers, first, last, *sizes)
             return
         grid = (self.members(), self.groups(), self.replicas)
         for begin, end in reversed(launches_of(first, last)):
             alone = end - begin == 1 and not self.rooms
-            team_backward[grid](
-                *(*head, self.came, *tail, self.partial, self.bars[launch], pointers, begin, end, *sizes),
-                **common,
-                UNITS=self.members(),
-                ALONE=alone,
-                num_warps=self.form.warps_back,
-                launch_cooperative_grid=not alone,
-            )
+            launch_team = self.team_launcher(team_backward, warps, alone=alone)
+            launch_team(grid, *head, self.came, *tail, self.partial, self.bars[launch], pointers, begin, end, *sizes)
+
+    def _own_constants(self) -> dict[str, Any]:
+        """The constants of the way back."""
+        return {
+            "AGAIN": self.facts.memory_changes or self.facts.coefficients is not None,
+            "GIVEN": self.grad_width,
+            "SPLIT": self.apart,
+        }
 
     def _step(self, turn: int) -> None:
-        from statewise.kernels.step import step_backward, step_gates_back
+        from statewise.kernels.step import step_backward
 
-        here, facts, given = self.order[turn], self.facts, self.given
+        here, facts, given, none = self.order[turn], self.facts, self.given, self.none
         following = self.order[turn + 1] if self.rest is not None else None
-        common, projection = self.common(), self.product_mask()
-        mask, empty = _at_hand(given.mask, self.none), self.none
-        tiles = {"TILE": self.form.units, "BN": self.form.sequences, "num_warps": self.form.warps_back}
-        grid = (-(-self.width // self.form.units), self.groups(), self.replicas)
-        states = self.steps_of(self.states)
-        old = self.old_start(turn)
-        dense = facts.layout.dense
-        step_backward[grid](
-            *(empty if self.rest is None else self.rest, self.grad, self.planes, self.second, states),
-            *(self.steps_of(self.memories) if self.memories.numel() else empty, self.carried, self.carried_memory),
+        mask, old = _at_hand(given.mask, none), self.old_start(turn)
+        launch = self.launcher(
+            step_backward,
+            lambda: {
+                **self.common(),
+                **self.product_mask(),
+                **self.tiles(self.form.warps_back),
+                **self._own_constants(),
+                "BIAS": bool(self.apart_bias.numel()),
+                "DENSE": facts.layout.dense,
+                "ROW": self.form.sequences == 1,
+            },
+        )
+        launch(
+            self.step_grid(),
+            *(none if self.rest is None else self.rest, self.grad, self.planes, self.second),
+            *(self.steps_of(self.states), self._memories_of_steps(), self.carried, self.carried_memory),
             *(self.term, self.second_term, self.product, self.apart_bias, self.state_in, self.own(), mask, mask),
-            _at_hand(given.coefficients, empty),
-            self.pointers(self.rooms, self.grown),
+            *(_at_hand(given.coefficients, none), self.pointers(self.rooms, self.grown)),
             *(here.start, here.rows, here.kept, old),
             *((0, 0) if following is None else (following.start, following.rows)),
             *(self.rows, self.batch),
-            **common,
-            **projection,
-            **tiles,
-            AGAIN=facts.memory_changes or facts.coefficients is not None,
-            GIVEN=self.grad_width,
-            SPLIT=self.apart,
-            BIAS=bool(self.apart_bias.numel()),
-            DENSE=dense,
-            ROW=self.form.sequences == 1,
         )
-        rows = slice(here.start, here.start + here.rows)
-        cut = facts.blocks * self.width
+        rows, cut = slice(here.start, here.start + here.rows), facts.blocks * self.width
         if facts.two_products:
             cut -= self.width
-            gated = self.multiply(self.product[:, rows, cut:], self.weight[:, cut:])
-            names = ("CELL", "H", "Hp", "BLOCKS", "MASKED", "MASK_CONSTANT", "ACC")
-            step_gates_back[grid](
-                *(gated, self.state_in, self.planes, states, self.carried, self.term, self.product, mask, mask),
-                *(here.start, here.rows, here.kept, old, self.rows, self.batch),
-                **{name: common[name] for name in names},
-                PSHARED=projection["PSHARED"],
-                PCONSTANT=projection["PCONSTANT"],
-                SPLIT=self.apart,
-                DENSE=dense,
-                **tiles,
-            )
+            self._gates_back(here, old, self.multiply(self.product[:, rows, cut:], self.weight[:, cut:]))
         self.rest = self.multiply(self.product[:, rows, :cut], self.weight[:, :cut])
+
+    def _gates_back(self, here: Turn, old: int, gated: Tensor) -> None:
+        """Of a cell with two products: from the gradient of the gated state to those of its gates."""
+        from statewise.kernels.step import step_gates_back
+
+        mask = _at_hand(self.given.mask, self.none)
+        names = ("CELL", "H", "Hp", "BLOCKS", "MASKED", "MASK_CONSTANT", "ACC", "enable_fp_fusion")
+        launch = self.launcher(
+            step_gates_back,
+            lambda: {
+                **{name: value for name, value in self.common().items() if name in names},
+                **{name: value for name, value in self.product_mask().items() if name != "PMASKED"},
+                **self.tiles(self.form.warps_back),
+                "SPLIT": self.apart,
+                "DENSE": self.facts.layout.dense,
+            },
+        )
+        launch(
+            self.step_grid(),
+            *(gated, self.state_in, self.planes, self.steps_of(self.states), self.carried, self.term, self.product),
+            *(mask, mask, here.start, here.rows, here.kept, old, self.rows, self.batch),
+        )
 
     def gradients(self) -> Operands:
         """The gradients of all operands, in their places; None where there is none."""
@@ -787,24 +845,20 @@ class Backward(Walk):
         """The gradients of the initial state and memory."""
         from statewise.kernels.pack import finish
 
-        facts, memory = self.facts, self.facts.cell.has_memory
+        memory = self.facts.cell.has_memory
         came, kind = (self.none, 0) if self.rest is None else (self.rest, 1)
         if self.form.name == "team":
             came, kind = self.came[0], 2
         grads = [self.empty(self.batch, self.hidden) for _ in range(1 + memory)]
-        tile = min(64, self.width)
-        finish[(self.groups(), self.replicas, -(-self.width // tile))](
+        tile = 1 << (min(64, self.width) - 1).bit_length()
+        launch = self.launcher(
+            finish,
+            lambda: {"MEMORY": memory, "KIND": kind, **self.edge(), "BN": self.form.sequences, "TILE": tile},
+        )
+        launch(
+            (self.groups(), self.replicas, -(-self.width // tile)),
             *(self.carried, self.carried_memory, came, _at_hand(self.given.mask, self.none), grads[0], grads[-1]),
             *(*self.first_turn(), self.members()),
-            H=self.hidden,
-            Hp=self.width,
-            MEMORY=memory,
-            KIND=kind,
-            MASKED=facts.masks_state,
-            CONSTANT=facts.mask is not None and facts.mask[2],
-            BN=self.form.sequences,
-            TILE=1 << (tile - 1).bit_length(),
-            enable_fp_fusion=True,
         )
         return grads[0], grads[1] if memory else None
 
