@@ -53,14 +53,21 @@ def unroll_all(calls: list[Recurrence], plans: list[Plan], *, chained: bool) -> 
         chained: whether each reads the states of the one before.
     """
     kernels = [plan.kernel for plan in plans if plan.kernel is not None]
+    chunk = device.chunk_of(calls[0].layout.steps)
     if len(kernels) == len(plans):
-        return device.unroll_together(calls, kernels, chained=chained, chunk=device.chunk_of(calls, kernels))
+        return device.unroll_together(calls, kernels, chained=chained, chunk=chunk)
     forms: dict[str, Callable[[Recurrence], Unrolled]] = {
         "loop": reference.unroll,
         "python": explicit.unroll,
         "native": compiled.unroll,
     }
-    return [forms[plan.form](call) for plan, call in zip(plans, calls, strict=True)]
+
+    def alone(plan: Plan, call: Recurrence) -> Unrolled:
+        if plan.kernel is None:
+            return forms[plan.form](call)
+        return device.unroll_together([call], [plan.kernel], chained=False, chunk=chunk)[0]
+
+    return [alone(plan, call) for plan, call in zip(plans, calls, strict=True)]
 
 
 def choose(call: Recurrence, *, engine: str, differentiable_record: bool, together: int = 1) -> Plan:
@@ -101,6 +108,10 @@ def _why_not_triton(call: Recurrence, *, differentiable_record: bool) -> str | N
         return status.reason
     if weight.device.type != status.device:
         return f"the layer is on {weight.device}"
+    if weight.is_cuda and torch.version.hip is not None:
+        return "its kernels are written for CUDA, and this torch is built for ROCm"
+    if weight.is_cuda and torch.cuda.get_device_capability(weight.device) < (7, 5):
+        return "its kernels need a device of compute capability 7.5 or more"
     if weight.dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
         return f"it computes in float64, float32, bfloat16 and float16, not in {weight.dtype}"
     return _why_not_written(call, differentiable_record=differentiable_record) or device.why_not(call)

@@ -53,7 +53,7 @@ def load_bias(BIAS, unit, rep, Hp: tl.constexpr, BIASED: tl.constexpr, dtype: tl
 
 @triton.jit
 def part(tile, COUNT: tl.constexpr, BU: tl.constexpr, BN: tl.constexpr):
-    """A tile of (planes * units, sequences) as four, one a plane; the first again where there are fewer."""
+    """A tile of (planes * units, sequences) as four, one a plane; some of them again where there are fewer."""
     if COUNT == 1:
         a = tile
         b = tile

@@ -103,19 +103,19 @@ class RecurrentLayer(LayerParts):
                 draws = self._draw_all(batch, generator)
             initial = self._initial(hx, batch, draws)
             mixed = self._mixed(pairing, batch)
-            rows, ran = batch.rows, []
+            rows, ran, seen = batch.rows, [], bool(kinds)
             stretches = deque(self._stretches(batch, draws, mixed))
             while stretches:
                 layers = stretches.popleft()
-                rows = self._outside(Place.INPUT, rows, layers[0], batch, draws)
+                entering = self._outside(Place.INPUT, rows, layers[0], batch, draws)
                 calls = [
                     self._recurrence(
-                        layer, direction, self._below(rows, layer, layers), initial, batch, draws, mixed, bool(kinds)
+                        layer, direction, self._below(entering, layer, layers), initial, batch, draws, mixed, seen
                     )
                     for layer in layers
                     for direction in range(self.num_directions)
                 ]
-                plans = [self._choose(call, collect_grad and bool(kinds), len(calls)) for call in calls]
+                plans = [self._choose(call, collect_grad and seen, len(calls)) for call in calls]
                 if len(layers) > 1 and any(plan.kernel is None for plan in plans):
                     stretches.extend(range(layer, layer + 1) for layer in layers)
                     continue

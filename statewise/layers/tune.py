@@ -22,7 +22,7 @@ def tune(layer: RecurrentLayer, input: Tensor | PackedSequence, *, repetitions: 
     the same power of two.
 
     Args:
-        layer: a layer on a CUDA device; its parameters' gradients are lost.
+        layer: a layer on a CUDA device, with parameters that want gradients.
         input: an input of the shape that is to become fast.
         repetitions: how often each form is timed.
 
@@ -38,13 +38,27 @@ def tune(layer: RecurrentLayer, input: Tensor | PackedSequence, *, repetitions: 
             wanted="one on a CUDA device",
             remedy="There is nothing to choose on a CPU.",
         )
+    if layer.plan(input).kernel is None or not any(parameter.requires_grad for parameter in layer.parameters()):
+        raise EngineError(
+            where="tune",
+            got=f"a layer that trains on: {layer.plan(input)}",
+            wanted="one that the triton engine runs, with parameters that want gradients",
+            remedy="The plan says why it does not; parameters are thawed by requires_grad_().",
+        )
     facts, _ = split(call, chained=False)
-    machine = Machine.of(weight.device)
     timed = {}
-    for form in candidates(facts, dtype=weight.dtype, machine=machine):
-        seconds = _time(layer, input, form, repetitions)
-        if seconds is not None:
-            timed[form] = seconds
+    with torch.cuda.device(weight.device):
+        for form in candidates(facts, dtype=weight.dtype, machine=Machine.of(weight.device)):
+            seconds = _time(layer, input, form, repetitions)
+            if seconds is not None:
+                timed[form] = seconds
+    if not timed:
+        raise EngineError(
+            where="tune",
+            got="no kernel that could be captured in a CUDA graph",
+            wanted="a layer whose step can be captured",
+            remedy="Laws of noise other than the Gaussian cannot be captured.",
+        )
     best = min(timed, key=lambda form: timed[form])
     name = torch.cuda.get_device_name(weight.device)
     remember(best, facts, dtype=weight.dtype, device_name=name, layers=together)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
 from contracts.members import MEMBERS
 from contracts.passes import Case, assert_same, only, run
-from statewise import GRU, LSTM, Centroids, Noise, OutputDropout, RecurrentDropout, RecurrentLayer, tune
+from statewise import GRU, LSTM, Centroids, InputDropout, Noise, OutputDropout, RecurrentDropout, RecurrentLayer, tune
 from statewise.engine import plan
-from statewise.engine.device import Form, Machine, choose_form, form_of, remember, split, trying, tuning
+from statewise.engine.device import Form, Machine, choose_form, form_of, forms, remember, split, trying, tuning
 from statewise.engine.device.operands import Facts
 from statewise.errors import EngineError
 from statewise.kernels import load_triton
@@ -173,6 +173,71 @@ def test_replicas_under_vmap_equal_each_network_alone(kind: type[LSTM] | type[GR
             torch.testing.assert_close(together[1][place], alone[1], rtol=1e-4, atol=1e-5)
             for name, gradient in alone[0].items():
                 torch.testing.assert_close(together[0][name][place], gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["solo", "step"])
+def test_a_jacobian_equals_that_of_the_reference(form: str) -> None:
+    """There only the way back has replicas, and shares what the way forward saved."""
+    layer, x = GRU(2, 3, engine="triton", transforms=Centroids(3)), torch.randn(3, 2, 2)
+    with only(form):
+        found = jacrev(lambda x: layer(x)[0])(x)
+    layer.engine = "reference"
+    torch.testing.assert_close(found, jacrev(lambda x: layer(x)[0])(x), rtol=1e-4, atol=1e-5)
+
+
+def test_results_may_be_changed_in_place_before_the_way_back() -> None:
+    layer = LSTM(2, 3, num_layers=2, engine="triton", transforms=Centroids(3))
+    x = torch.randn(4, 2, 2, requires_grad=True)
+    expected = torch.autograd.grad(3 * layer(x)[0].sum(), x)[0]
+    output, (h, c), seen = layer(x, collect=("states", "cells", "gates", "probabilities"))
+    for changed in (seen.states[0], seen.cells[0], seen.gates[0]["forget"], seen.probabilities[0], h, c):
+        changed.detach().zero_()
+    output.mul_(3)
+    torch.testing.assert_close(torch.autograd.grad(output.sum(), x)[0], expected)
+
+
+def test_what_enters_a_stack_is_changed_once_where_the_wavefront_is_given_up() -> None:
+    """A transform of the user's own has no kernel, so the layers run one by one after all."""
+    layer = LSTM(2, 3, num_layers=2, transforms=[InputDropout(0.5, layers=(0,)), NOISE])
+    x = torch.randn(4, 2, 2)
+    draws = layer.draw(x)
+    layer.engine = "reference"
+    expected = layer(x, draws=draws)[0]
+    layer.engine = "auto"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RecurrentLayer, "_stretches", lambda self, *_: [range(2)])
+        torch.testing.assert_close(layer(x, draws=draws)[0], expected)
+
+
+def test_a_form_that_was_measured_without_masks_does_not_run_with_them(cache: Path) -> None:
+    dropout = RecurrentDropout(0.2, mask_on="projection")
+    layers = [LSTM(2, 40, transforms=dropout), LSTM(2, 40, transforms=dropout).eval()]
+    layers += [LSTM(2, 40, transforms=Centroids(k)) for k in (3, 4)]
+    keys = {tuning.key_of(facts_of(layer, 3, 5), dtype=torch.float32, layers=1) for layer in layers}
+    assert len(keys) == 4
+
+
+def test_a_measured_form_that_this_batch_has_no_room_for_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Form("team", 32, 16, 8, 8, "measured")
+    monkeypatch.setattr(forms, "look_up", lambda *_, **__: measured)
+    for batch, taken in ((80, True), (128, False)):
+        layer = LSTM(2, 650, dtype=torch.bfloat16, engine="triton")
+        call, _ = layer.first_recurrence(torch.zeros(2, batch, 2, dtype=torch.bfloat16))
+        assert (form_of(call, 1) == measured) == taken
+
+
+def test_two_kinds_of_centroids_have_no_team() -> None:
+    """Their similarities would meet in one place at one time."""
+    layer = LSTM(2, 200, dtype=torch.bfloat16, transforms=[Centroids(3), Centroids(4)])
+    facts = facts_of(layer, 2, 5)
+    assert choose_form(facts, dtype=torch.bfloat16, replicas=1, machine=H200).name == "step"
+    assert {form.name for form in forms.candidates(facts, dtype=torch.bfloat16, machine=H200)} == {"step"}
+
+
+def test_more_centroids_than_a_program_can_hold_are_left_to_the_reference() -> None:
+    layer = LSTM(2, 1500, engine="triton", transforms=Centroids(1000))
+    with pytest.raises(EngineError, match="more than a program can hold"):
+        layer.plan(torch.zeros(2, 1, 2))
 
 
 def test_vmap_inside_vmap_is_refused() -> None:

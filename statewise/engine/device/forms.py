@@ -8,7 +8,7 @@ import torch
 
 from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.operands import Facts, rounded, split
-from statewise.engine.device.tuning import look_up
+from statewise.engine.device.tuning import look_up, tried
 from statewise.engine.recurrence import Recurrence
 from statewise.transforms import Centroids
 
@@ -56,15 +56,18 @@ def _solo(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
     # Few sequences a program make each step short; where there are more programs than processors that gains nothing.
     few = -(-facts.layout.batch // 8) * replicas * layers <= machine.processors
     sequences = 8 if few else 16
-    if bytes_ + units * 16 * 16 > machine.shared_memory or units > 256:
+    if bytes_ + units * 16 * 16 + _centroid_bytes(facts, units, dtype) > machine.shared_memory or units > 256:
         return None
     warps = 8 if units >= 128 else 4
     return Form("solo", units, sequences, warps, warps, "the weights fit into one program")
 
 
 def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, layers: int) -> Form | None:
+    centroids = sum(isinstance(transform, Centroids) for transform, _ in facts.chain)
+    if centroids > 1:
+        return None  # their similarities would meet in one place
     # With centroids a team meets twice a step, and fewer warps meet sooner.
-    medium = 4 if any(isinstance(transform, Centroids) for transform, _ in facts.chain) else 8
+    medium = 4 if centroids else 8
     for units, sequences, warps in ((16, 16, 4), (32, 16, medium), (32, 32, 8), (16, 32, 4), (64, 16, 8), (64, 32, 8)):
         members, programs, memory = _needs(facts, dtype, units, sequences)
         # A launch must have all its programs at once. That the layers side by side have them too is not needed, but
@@ -83,7 +86,14 @@ def _needs(facts: Facts, dtype: torch.dtype, units: int, sequences: int) -> tupl
     # States of four bytes come in pieces of 128, those of two all at once.
     piece = hidden if dtype.itemsize == 2 else min(hidden, 128)
     memory = (PLANES[facts.kind] * units * hidden + piece * sequences) * dtype.itemsize
+    memory += _centroid_bytes(facts, units, dtype)
     return members, members * -(-facts.layout.batch // sequences), memory
+
+
+def _centroid_bytes(facts: Facts, units: int, dtype: torch.dtype) -> int:
+    """The bytes of the centroids' tile, where it is more than the scratch that every kernel has."""
+    sizes = [max(16, _power(transform.k)) for transform, _ in facts.chain if isinstance(transform, Centroids)]
+    return max(0, max(sizes, default=0) * units * dtype.itemsize * 2 - _SCRATCH)
 
 
 def _power(size: int) -> int:
@@ -95,10 +105,15 @@ def form_of(call: Recurrence, together: int) -> Form:
     """The form for a recurrence of which ``together`` run side by side: as measured on this device, or by the table."""
     weight = call.weight_hh
     facts, _ = split(call, chained=False)
+    trial, machine = tried(), Machine.of(weight.device)
+    if trial is not None:
+        return trial
     measured = look_up(facts, dtype=weight.dtype, device=weight.device, layers=together)
-    if measured is not None:
-        return measured
-    return choose_form(facts, dtype=weight.dtype, replicas=1, machine=Machine.of(weight.device), layers=together)
+    # A batch of the same power of two may need more programs than the device has.
+    for form in candidates(facts, dtype=weight.dtype, machine=machine) if measured is not None else ():
+        if measured is not None and form == measured:
+            return measured
+    return choose_form(facts, dtype=weight.dtype, replicas=1, machine=machine, layers=together)
 
 
 def candidates(facts: Facts, *, dtype: torch.dtype, machine: Machine) -> list[Form]:
@@ -114,13 +129,13 @@ def candidates(facts: Facts, *, dtype: torch.dtype, machine: Machine) -> list[Fo
     for units, sequences, warps in product((16, 32, 64), (16, 32), (4, 8)):
         _, programs, memory = _needs(facts, dtype, units, sequences)
         fits = programs <= machine.processors and memory <= machine.shared_memory - _SCRATCH
+        fits = fits and sum(isinstance(transform, Centroids) for transform, _ in facts.chain) <= 1
         if fits and not facts.two_products and units <= facts.hidden:
             found.append(Form("team", units, sequences, warps, warps, "measured"))
     return found
 
 
-def chunk_of(calls: list[Recurrence], forms: list[Form]) -> int:
-    """How many steps of a layer are done before the layer above may begin with them."""
-    turns = calls[0].layout.steps
+def chunk_of(turns: int) -> int:
+    """How many of all steps of a layer are done before the layer above may begin with them."""
     # A chunk costs a launch or two, so a short sequence has few; in a long one the first and the last hardly count.
     return max(1, -(-turns // 4)) if turns <= 140 else 35

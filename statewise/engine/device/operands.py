@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ CELLS: dict[type[Cell], str] = {
     RACCell: "rac",
 }
 TRANSFORMS = (Noise, Zoneout, Centroids)
+_TILE = 2**18  # so many numbers, both sizes rounded up to powers of two, are at most the 2**20 that Triton allows
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,14 @@ class Operands:
 
     def replicated(self) -> Operands:
         """With one replica."""
-        return Operands.of_flat(self, [None if tensor is None else tensor.unsqueeze(0) for tensor in self.flat()])
+        return self._map(lambda tensor: tensor.unsqueeze(0))
+
+    def laid_out(self) -> Operands:
+        """As the kernels read them: their elements one after the other."""
+        return self._map(Tensor.contiguous)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Operands:
+        return Operands.of_flat(self, [None if tensor is None else change(tensor) for tensor in self.flat()])
 
     @classmethod
     def of_flat(cls, like: Operands, row: list[Tensor | None]) -> Operands:
@@ -162,6 +170,8 @@ def why_not(call: Recurrence) -> str | None:
     for step in call.chain:
         if type(step.transform) not in TRANSFORMS:
             return f"it has no code for {type(step.transform).__name__}"
+        if isinstance(step.transform, Centroids) and step.transform.k * call.hidden > _TILE:
+            return f"{step.transform.k} centroids of {call.hidden} units are more than a program can hold"
     return None
 
 

@@ -6,28 +6,31 @@ under ``vmap`` the replicas become a dimension of the kernels' grid, and all run
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from statewise.engine.device.backward import Backward
 from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.forms import choose_form
+from statewise.engine.device.forward import Forward
 from statewise.engine.device.operands import WEIGHT, Facts, Operands, split
-from statewise.engine.device.walk import ROOMS, Backward, Forward, launches
+from statewise.engine.device.walk import ROOMS, Walk, launches
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError, SecondDerivativeError
 from statewise.transforms import Centroids
 
+Walked = TypeVar("Walked", bound=Walk)
 _RESULTS = 5  # states, final state, final memory, memories, probabilities; the gates follow
 
 
 @dataclass(frozen=True)
-class Plan:
+class Joint:
     """What autograd need not know: the recurrences, their forms, and whether replicas are the first dimension."""
 
     facts: tuple[Facts, ...]
@@ -55,7 +58,7 @@ def unroll_together(calls: list[Recurrence], forms: list[Form], *, chained: bool
         chunk: how many steps of a layer are done before the next may begin with them.
     """
     parts = [split(call, chained=chained and place > 0) for place, call in enumerate(calls)]
-    plan = Plan(tuple(facts for facts, _ in parts), tuple(forms), chunk)
+    plan = Joint(tuple(facts for facts, _ in parts), tuple(forms), chunk)
     row = [tensor for _, operands in parts for tensor in operands.flat()]
     outputs = _Together.apply(plan, *row)  # type: ignore[no-untyped-call]
     found, place = [], 0
@@ -76,14 +79,16 @@ def unroll_together(calls: list[Recurrence], forms: list[Form], *, chained: bool
     return found
 
 
-def _operands(plan: Plan, row: tuple[Tensor | None, ...]) -> list[Operands]:
+def _operands(plan: Joint, row: tuple[Tensor | None, ...]) -> list[Operands]:
     """The operands of all recurrences, replicas first."""
     source = iter(row)
     found = [Operands.of(facts, source) for facts in plan.facts]
-    return found if plan.replicas is not None else [operands.replicated() for operands in found]
+    if plan.replicas is None:
+        found = [operands.replicated() for operands in found]
+    return [operands.laid_out() for operands in found]
 
 
-def _forward(plan: Plan, row: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
+def _forward(plan: Joint, row: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
     given = _operands(plan, row)
     walks: list[Forward] = []
     for facts, operands, form in zip(plan.facts, given, plan.forms, strict=True):
@@ -105,10 +110,12 @@ def _forward(plan: Plan, row: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
         walk.run(first, last, piece)
 
     _side_by_side(walks, len(pieces), advance, chained=plan.facts[-1].chained)
-    shown = [tensor for walk in walks for tensor in walk.results()]
+    shown = [tensor for walk in walks for tensor in walk.results(single=plan.replicas is None)]
     kept = [tensor for walk in walks for tensor in walk.saved()]
+    if len(walks) > 1:
+        _hold(kept)
     if plan.replicas is None:
-        shown, kept = ([t.squeeze(0) if t.ndim > 1 else t for t in some] for some in (shown, kept))
+        kept = [tensor.squeeze(0) if tensor.ndim > 1 else tensor for tensor in kept]
     return (*shown, *_distinct(kept))
 
 
@@ -123,7 +130,7 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _ways_back(
-    plan: Plan, row: tuple[Tensor | None, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor | None, ...]
+    plan: Joint, row: tuple[Tensor | None, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor | None, ...]
 ) -> list[Backward]:
     """The ways back, the last recurrence first, with what was left on the way forward and the results' gradients."""
     if plan.replicas is None:
@@ -160,19 +167,24 @@ def _backward(walks: list[Backward], pieces: list[tuple[int, int]], *, inputs_wa
     _side_by_side(walks, len(pieces), retreat, chained=walks[0].facts.chained)
     beside.join()
     flat = [tensor for walk in reversed(walks) for tensor in walk.found]
-    if walks[0].device.type == "cuda" and len(walks) > 1:
-        for tensor in flat:
-            if tensor is not None:
-                tensor.record_stream(torch.cuda.current_stream(tensor.device))
+    if len(walks) > 1:
+        _hold(flat)
     return flat
 
 
-def _pieces(plan: Plan) -> list[tuple[int, int]]:
+def _hold(tensors: Sequence[Tensor | None]) -> None:
+    """Let memory that was taken in a stream beside be given back only when the current stream is done with it."""
+    for tensor in tensors:
+        if tensor is not None and tensor.is_cuda:
+            tensor.record_stream(torch.cuda.current_stream(tensor.device))
+
+
+def _pieces(plan: Joint) -> list[tuple[int, int]]:
     turns = plan.facts[0].layout.steps
     return launches(turns, plan.chunk if plan.facts[-1].chained else turns)
 
 
-def _side_by_side(walks: list[Any], pieces: int, work: Callable[[Any, int], None], *, chained: bool) -> None:
+def _side_by_side(walks: Sequence[Walked], pieces: int, work: Callable[[Walked, int], None], *, chained: bool) -> None:
     """Do every piece of every walk; on a device each walk has a stream of its own.
 
     In a chain a walk's piece waits for the same piece of the walk before it.
@@ -248,7 +260,7 @@ def _batched(info: Any, dims: tuple[int | None, ...], row: tuple[Tensor | None, 
     return found
 
 
-def _for_replicas(plan: Plan, replicas: int, row: tuple[Tensor | None, ...]) -> Plan:
+def _for_replicas(plan: Joint, replicas: int, row: tuple[Tensor | None, ...]) -> Joint:
     """The plan for many networks at once, which need more room than one."""
     weight = row[WEIGHT]
     assert weight is not None
@@ -257,10 +269,10 @@ def _for_replicas(plan: Plan, replicas: int, row: tuple[Tensor | None, ...]) -> 
         choose_form(facts, dtype=weight.dtype, replicas=replicas, machine=machine, layers=layers)
         for facts in plan.facts
     )
-    return Plan(plan.facts, found, plan.chunk, replicas)
+    return Joint(plan.facts, found, plan.chunk, replicas)
 
 
-def _refuse_nesting(plan: Plan) -> None:
+def _refuse_nesting(plan: Joint) -> None:
     if plan.replicas is not None:
         raise EngineError(
             where="statewise triton engine",
@@ -274,7 +286,7 @@ class _Together(torch.autograd.Function):
     """Recurrences with their derivative written out, as one function of tensors."""
 
     @staticmethod
-    def forward(plan: Plan, *row: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(plan: Joint, *row: Tensor | None) -> tuple[Tensor, ...]:
         detached = tuple(None if tensor is None else tensor.detach() for tensor in row)
         device = next(tensor.device for tensor in row if tensor is not None)
         with _guard(device):
@@ -303,7 +315,7 @@ class _Together(torch.autograd.Function):
         return None, *(grad if need else None for grad, need in zip(found, ctx.needs_input_grad[1:], strict=True))
 
     @staticmethod
-    def vmap(info: Any, dims: tuple[Any, ...], plan: Plan, *row: Tensor | None) -> tuple[Any, Any]:
+    def vmap(info: Any, dims: tuple[Any, ...], plan: Joint, *row: Tensor | None) -> tuple[Any, Any]:
         _refuse_nesting(plan)
         many = _for_replicas(plan, info.batch_size, row)
         outputs = _Together.apply(many, *_batched(info, dims[1:], row))  # type: ignore[no-untyped-call]
@@ -315,7 +327,7 @@ class _TogetherBack(torch.autograd.Function):
     """The derivative of :class:`_Together`, which has none of its own."""
 
     @staticmethod
-    def forward(plan: Plan, wanted: bool, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    def forward(plan: Joint, wanted: bool, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
         kept = sum(plan.kept(place) for place in range(len(plan.facts)))
         row, saved, grads = tensors[:count], tensors[count : count + kept], tensors[count + kept :]
         device = next(tensor.device for tensor in row if tensor is not None)
@@ -341,7 +353,7 @@ class _TogetherBack(torch.autograd.Function):
 
     @staticmethod
     def vmap(
-        info: Any, dims: tuple[Any, ...], plan: Plan, wanted: bool, count: int, *tensors: Tensor | None
+        info: Any, dims: tuple[Any, ...], plan: Joint, wanted: bool, count: int, *tensors: Tensor | None
     ) -> tuple[Any, Any]:
         _refuse_nesting(plan)
         many = _for_replicas(plan, info.batch_size, tensors)

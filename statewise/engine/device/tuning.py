@@ -19,6 +19,7 @@ import torch
 from statewise.engine.device.form import Form
 from statewise.engine.device.operands import Facts
 from statewise.native import cache_roots
+from statewise.transforms import Centroids
 
 _trying: ContextVar[Form | None] = ContextVar("trying", default=None)
 
@@ -26,20 +27,27 @@ _trying: ContextVar[Form | None] = ContextVar("trying", default=None)
 def key_of(facts: Facts, *, dtype: torch.dtype, layers: int) -> str:
     """What the choice of a form depends on: not on the number of steps, and on the batch up to its power of two."""
     batch = 1 << (facts.layout.batch - 1).bit_length()
-    chain = ", ".join(type(transform).__name__ for transform, _ in facts.chain)
+    chain = ", ".join(
+        f"{type(transform).__name__} {transform.k}" if isinstance(transform, Centroids) else type(transform).__name__
+        for transform, _ in facts.chain
+    )
+    inside = f"mask {facts.mask} mixed {facts.coefficients is not None}"
     kind = str(dtype).removeprefix("torch.")
     precision = torch.get_float32_matmul_precision() if dtype == torch.float32 else ""
-    return f"{facts.kind} hidden {facts.hidden} batch {batch} {kind} {precision} layers {layers} [{chain}]"
+    return f"{facts.kind} hidden {facts.hidden} batch {batch} {kind} {precision} layers {layers} {inside} [{chain}]"
+
+
+def tried() -> Form | None:
+    """The form that is being tried, if one is."""
+    return _trying.get()
 
 
 def look_up(facts: Facts, *, dtype: torch.dtype, device: torch.device, layers: int) -> Form | None:
-    """The form that is being tried, or that was the fastest on such a device; None if nobody measured."""
-    tried = _trying.get()
-    if tried is not None:
-        return tried
+    """The form that was the fastest on such a device; None if nobody measured."""
     if device.type != "cuda":
         return None
-    return _table(_file(torch.cuda.get_device_name(device))).get(key_of(facts, dtype=dtype, layers=layers))
+    key, name = key_of(facts, dtype=dtype, layers=layers), torch.cuda.get_device_name(device)
+    return next((found for root in cache_roots() if (found := _table(_file(root, name)).get(key)) is not None), None)
 
 
 @contextlib.contextmanager
@@ -54,20 +62,27 @@ def trying(form: Form) -> Iterator[None]:
 
 def remember(form: Form, facts: Facts, *, dtype: torch.dtype, device_name: str, layers: int) -> Path:
     """Keep a form as the fastest; gives the file in which it is kept."""
-    path = _file(device_name)
-    table = {**_read(path), key_of(facts, dtype=dtype, layers=layers): asdict(form)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as draft:
-        json.dump(table, draft, indent=1)
-        draft.flush()
-        os.fsync(draft.fileno())
-    Path(draft.name).replace(path)
+    first, last = cache_roots()[0], cache_roots()[-1]
+    try:
+        path = _write(_file(first, device_name), key_of(facts, dtype=dtype, layers=layers), form)
+    except OSError:  # a home that cannot be written
+        path = _write(_file(last, device_name), key_of(facts, dtype=dtype, layers=layers), form)
     _table.cache_clear()
     return path
 
 
-def _file(device_name: str) -> Path:
-    return cache_roots()[0] / f"forms-{re.sub('[^A-Za-z0-9]+', '-', device_name).strip('-').lower()}.json"
+def _write(path: Path, key: str, form: Form) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = {**_read(path), key: asdict(form)}
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as draft:
+        json.dump(table, draft, indent=1)
+        draft.flush()
+        os.fsync(draft.fileno())
+    return Path(draft.name).replace(path)
+
+
+def _file(root: Path, device_name: str) -> Path:
+    return root / f"forms-{re.sub('[^A-Za-z0-9]+', '-', device_name).strip('-').lower()}.json"
 
 
 @cache
