@@ -20,11 +20,13 @@ The last two need a second product, of the gated state, before their last plane:
 import triton
 import triton.language as tl
 
+from statewise.kernels.codes import PLANES
+
 
 @triton.constexpr_function
 def plane_count(cell):
     """The number of a cell's planes, all of which are saved for the way back."""
-    return {"rnn": 1, "lstm": 4, "peephole": 4, "gru": 4, "rac": 2, "mgu": 2, "reset_before": 3}[cell]
+    return PLANES[cell]
 
 
 @triton.constexpr_function

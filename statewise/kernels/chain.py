@@ -17,12 +17,13 @@ CENTROIDS   k, k as a power of two, similarity, hard, soft     centroids, noise,
 import triton
 import triton.language as tl
 
+from statewise.kernels import codes
 from statewise.kernels.meeting import meet
 
-MULTIPLY = tl.constexpr(0)
-ADD = tl.constexpr(1)
-ZONEOUT = tl.constexpr(2)
-CENTROIDS = tl.constexpr(3)
+MULTIPLY = tl.constexpr(codes.MULTIPLY)
+ADD = tl.constexpr(codes.ADD)
+ZONEOUT = tl.constexpr(codes.ZONEOUT)
+CENTROIDS = tl.constexpr(codes.CENTROIDS)
 
 DOT = tl.constexpr(0)
 EUCLIDEAN = tl.constexpr(1)

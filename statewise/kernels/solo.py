@@ -5,14 +5,13 @@ import triton.language as tl
 
 from statewise.kernels.cells import gates_back, has_two_products, plane_count, sigmoid
 from statewise.kernels.chain import gather
-from statewise.kernels.tiles import input_tile, load_bias, part, partner_planes, product_rows, unite
+from statewise.kernels.tiles import finish_planes, input_tile, load_bias, part, product_rows, unite
 from statewise.kernels.walk import (
     advance,
     load_block,
     load_mask,
     load_own,
     load_tile,
-    load_weight,
     look_back,
     old_rows,
     retreat,
@@ -118,13 +117,6 @@ def solo_forward(
         else:
             acc = tl.dot(w, x.to(DT), term.to(ACC), input_precision=PRECISION)
         a0, a1, a2, a3 = part(acc, COUNT, BU, BN)
-        if BIASED:
-            if CELL == "rac":
-                a1 += bias
-            else:
-                a3 += bias
-        if ONE:
-            a1 += (b >= kept)[None, :].to(ACC)
         if TWO:
             a0 = sigmoid(a0, FAST)
             last_plane = load_block(Z, wide, live, unit, COUNT, BLOCKS, Hp, ACC)
@@ -138,24 +130,10 @@ def solo_forward(
             else:
                 a1 = sigmoid(a1, FAST)
                 a2 = last_plane
-        b0 = a0
-        b1 = a1
-        b2 = a2
-        b3 = a3
-        weight = tl.zeros((1, 1), ACC)
-        if MIX:
-            weight = load_weight(LAMBDA, row, b, live, rep, rows, batch, LAMBDA_CONSTANT, ACC)
-            z0, z1, z2, z3 = partner_planes(Z, wide, live, unit, CELL, BLOCKS, Hp, ACC)
-            partner = rep * rows + start + tl.load(PARTNER + now, mask=live, other=0)
-            y0, y1, y2, y3 = partner_planes(Z, partner, live, unit, CELL, BLOCKS, Hp, ACC)
-            b0 = a0 + y0
-            a0 = a0 + z0
-            b1 = a1 + y1
-            a1 = a1 + z1
-            b2 = a2 + y2
-            a2 = a2 + z2
-            b3 = a3 + y3
-            a3 = a3 + z3
+        a0, a1, a2, a3, b0, b1, b2, b3, weight = finish_planes(
+            a0, a1, a2, a3, bias, b >= kept, Z, PARTNER, LAMBDA, row, b, start, live, unit, rep, rows, batch,
+            CELL, BLOCKS, Hp, MIX, LAMBDA_CONSTANT, ONE, BIASED, ACC,
+        )  # fmt: skip
         h, c, s0, s1, s2, s3, t0, t1, t2, t3, _ = advance(
             a0, a1, a2, a3, b0, b1, b2, b3, h, c, e0, e1, e2, weight, drawn, pointers, row, live, unit, rep, rows,
             A, A, 0, 0, 0, CELL, ACTIVATION, CHAIN, MIX, H, Hp, 1, False, PRECISION, FAST,

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from statewise.kernels.cells import input_blocks, product_blocks
+from statewise.kernels.walk import load_weight
 
 
 @triton.constexpr_function
@@ -96,3 +97,42 @@ def partner_planes(Z, wide, live, unit, CELL: tl.constexpr, BLOCKS: tl.constexpr
                 tile = tl.load(Z + place, mask=live[None, :] & (unit < Hp)[:, None], other=0.0).to(dtype)
         found = found + (tile,)
     return found
+
+
+@triton.jit
+def finish_planes(
+    a0, a1, a2, a3, bias, fresh, Z, PARTNER, LAMBDA, row, b, start, live, unit, rep, rows, batch,
+    CELL: tl.constexpr, BLOCKS: tl.constexpr, Hp: tl.constexpr, MIX: tl.constexpr, LAMBDA_CONSTANT: tl.constexpr,
+    ONE: tl.constexpr, BIASED: tl.constexpr, dtype: tl.constexpr,
+):  # fmt: skip
+    """What a product that was taken with the input term still lacks: its own bias, the one of rows that begin.
+
+    With mixing the input terms too, the row's own and its partner's: then the planes of the two members and the
+    coefficients; without it the second planes are the first.
+    """
+    if BIASED:
+        if CELL == "rac":
+            a1 += bias
+        else:
+            a3 += bias
+    if ONE:
+        a1 += fresh[None, :].to(dtype)
+    b0 = a0
+    b1 = a1
+    b2 = a2
+    b3 = a3
+    weight = tl.zeros((1, 1), dtype)
+    if MIX:
+        weight = load_weight(LAMBDA, row, b, live, rep, rows, batch, LAMBDA_CONSTANT, dtype)
+        z0, z1, z2, z3 = partner_planes(Z, rep * rows + row, live, unit, CELL, BLOCKS, Hp, dtype)
+        partner = rep * rows + start + tl.load(PARTNER + rep * batch + b, mask=live, other=0)
+        y0, y1, y2, y3 = partner_planes(Z, partner, live, unit, CELL, BLOCKS, Hp, dtype)
+        b0 = a0 + y0
+        a0 = a0 + z0
+        b1 = a1 + y1
+        a1 = a1 + z1
+        b2 = a2 + y2
+        a2 = a2 + z2
+        b3 = a3 + y3
+        a3 = a3 + z3
+    return a0, a1, a2, a3, b0, b1, b2, b3, weight

@@ -10,10 +10,10 @@ from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.operands import Facts, rounded, split
 from statewise.engine.device.tuning import look_up, tried
 from statewise.engine.recurrence import Recurrence
+from statewise.kernels.codes import PLANES
 from statewise.transforms import Centroids
 
 _SCRATCH = 16_384  # bytes that a kernel needs beside its tiles, to move them about
-PLANES = {"rnn": 1, "lstm": 4, "peephole": 4, "gru": 4, "rac": 2, "mgu": 2, "reset_before": 3}
 
 
 def choose_form(facts: Facts, *, dtype: torch.dtype, replicas: int, machine: Machine, layers: int = 1) -> Form:

@@ -13,12 +13,11 @@ from torch import Tensor
 from statewise.engine.device.form import Form
 from statewise.engine.device.operands import Facts, Operands, rounded
 from statewise.engine.layout import Layout
-from statewise.kernels import load_triton
+from statewise.kernels import codes, load_triton
 from statewise.kernels.launch import Launcher
 from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
 
-_MULTIPLY, _ADD, _ZONEOUT, _CENTROIDS = range(4)
 ROOMS = 6  # what centroids leave behind: scale, state before, weights, soft weights, distances, probabilities
 
 
@@ -181,12 +180,12 @@ class Walk(ABC):
                 noisy = self.given.drawn[2 * place] is not None
                 flags = (transform.hard, transform.soft_gradient, noisy, self.facts.record)
                 power = max(16, 1 << (transform.k - 1).bit_length())
-                found.append((_CENTROIDS, transform.k, power, similarity, *map(int, flags)))
+                found.append((codes.CENTROIDS, transform.k, power, similarity, *map(int, flags)))
             elif isinstance(transform, Noise):
-                found.append((_MULTIPLY if transform.mode == "multiplicative" else _ADD, int(constant)))
+                found.append((codes.MULTIPLY if transform.mode == "multiplicative" else codes.ADD, int(constant)))
             else:
                 assert isinstance(transform, Zoneout)
-                found.append((_ZONEOUT, int(constant)))
+                found.append((codes.ZONEOUT, int(constant)))
         return tuple(found)
 
     def pointers(self, rooms: list[Tensor], grown: list[Tensor]) -> tuple[tuple[Tensor, ...], ...]:
