@@ -19,8 +19,8 @@ from statewise.cells import (
     RNNCell,
 )
 from statewise.engine.backward import Gradients, Run, unroll_with
-from statewise.engine.recurrence import Drawn, Recurrence, Step, Unrolled
-from statewise.errors import DtypeError, ShapeError
+from statewise.engine.fitting import alike, check_weights, fit
+from statewise.engine.recurrence import Drawn, Recurrence, Unrolled
 from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
 
@@ -79,10 +79,10 @@ class _Encoded:
 def _encode(call: Recurrence) -> _Encoded:
     code, rows, like = _Encoded(), call.layout.rows, call.weight_hh
     for step in call.chain:
-        transform, draws = step.transform, _alike(step, call)
+        transform, draws = step.transform, alike(step, call)
         first, numbers = len(code.tensors), (0.0, 0.0)
         if isinstance(transform, Centroids):
-            code.tensors += [step.parameters[0].contiguous(), *(_fit(drawn, call, transform.k) for drawn in draws)]
+            code.tensors += [step.parameters[0].contiguous(), *(_read(drawn, call, transform.k) for drawn in draws)]
             second, room = first + 1 if draws else -1, len(code.tensors)
             widths = (like.shape[1], transform.k, transform.k)
             code.tensors += [like.new_empty(rows, width) for width in widths]
@@ -92,7 +92,7 @@ def _encode(call: Recurrence) -> _Encoded:
             numbers = (1 / transform.temperature, transform.sharpness)
             code.rooms.append(room)
         else:
-            code.tensors += [_fit(drawn, call, call.hidden) for drawn in draws]
+            code.tensors += [_read(drawn, call, call.hidden) for drawn in draws]
             kind = _ZONEOUT
             if isinstance(transform, Noise):
                 kind = _MULTIPLY if transform.mode == "multiplicative" else _ADD
@@ -103,63 +103,8 @@ def _encode(call: Recurrence) -> _Encoded:
     return code
 
 
-def _alike(step: Step, call: Recurrence) -> tuple[Drawn, ...]:
-    """The draws of a transform, as many as the kernel reads, and all of one kind in time."""
-    wanted = 2 if isinstance(step.transform, Zoneout) else len(step.draws[:1]) if step.parameters else 1
-    if len(step.draws) != wanted:
-        name = type(step.transform).__name__
-        raise ShapeError(where="draws", got=f"{len(step.draws)} tensors for {name}", wanted=f"{wanted}")
-    # Centroids' noise is never constant for the kernel, nor is one of two masks alone.
-    if all(drawn.constant for drawn in step.draws) and not step.parameters:
-        return step.draws
-    sizes = call.layout.batch_sizes
-    return tuple(
-        Drawn(torch.cat([drawn.rows[:size] for size in sizes]), constant=False) if drawn.constant else drawn
-        for drawn in step.draws
-    )
-
-
-def _check_weights(call: Recurrence) -> None:
-    """Refuse tensors whose shapes contradict each other: the kernel trusts them."""
-    hidden, blocks, batch = call.hidden, len(call.cell.blocks), call.layout.batch
-    width = blocks * hidden
-    inputs = None if call.inputs is None else call.inputs.shape[1]
-    wanted: dict[str, tuple[Tensor | None, tuple[int, ...]]] = {
-        "weight_hh": (call.weight_hh, (width, hidden)),
-        "bias_hh": (call.bias_hh, (width,)),
-        "weight_ih": (call.weight_ih, (width, inputs or 0)),
-        "bias_ih": (call.bias_ih, (width,)),
-        "input_term": (call.input_term, (call.layout.rows, width)),
-        "initial_state": (call.initial_state, (batch, hidden)),
-        "initial_memory": (call.initial_memory, (batch, hidden)),
-    }
-    for (name, rows), own in zip(call.cell.extra_parameters, call.extra, strict=True):
-        wanted[name] = (own, (rows, hidden) if rows else (hidden,))
-    for step in call.chain:
-        for name, shape in step.transform.parameter_shapes(hidden).items():
-            wanted[name] = (step.parameters[0], shape)
-    for name, (tensor, shape) in wanted.items():
-        if tensor is not None and tuple(tensor.shape) != shape:
-            raise ShapeError(where=f"{call.cell.name} {name}", got=tuple(tensor.shape), wanted=f"{shape}")
-        if tensor is not None and tensor.dtype != call.weight_hh.dtype:
-            raise DtypeError(
-                where=f"{call.cell.name} {name}",
-                got=str(tensor.dtype),
-                wanted=f"{call.weight_hh.dtype}, as weight_hh has",
-            )
-
-
-def _fit(drawn: Drawn, call: Recurrence, width: int) -> Tensor:
-    """A drawn tensor as the kernel reads it: it trusts the shape, so the shape is checked here."""
-    wanted = (call.layout.batch if drawn.constant else call.layout.rows, width)
-    if drawn.rows.shape != wanted:
-        raise ShapeError(
-            where="draws",
-            got=f"rows of shape {tuple(drawn.rows.shape)}",
-            wanted=f"{wanted}",
-            remedy="Draw anew with layer.draw(input).",
-        )
-    return drawn.rows.to(call.weight_hh.dtype).contiguous()
+def _read(drawn: Drawn, call: Recurrence, width: int) -> Tensor:
+    return fit(drawn, call, width).to(call.weight_hh.dtype).contiguous()
 
 
 class _Run(Run):
@@ -167,12 +112,12 @@ class _Run(Run):
 
     def __init__(self, call: Recurrence) -> None:
         cell = call.cell
-        _check_weights(call)
+        check_weights(call)
         self.cell = _CELLS[type(cell)]
         self.activation = _ACTIVATIONS.index(cell.nonlinearity) if isinstance(cell, RNNCell) else 0
         self.code = _encode(call)
         none = call.weight_hh.new_empty(0)
-        self.mask = none if call.mask is None else _fit(call.mask.mask, call, call.hidden)
+        self.mask = none if call.mask is None else _read(call.mask.mask, call, call.hidden)
         self.mask_constant = call.mask is not None and call.mask.mask.constant
         self.memory_changes = cell.has_memory and any(isinstance(step.transform, Zoneout) for step in call.chain)
         self.made: list[Tensor] = []
@@ -287,7 +232,9 @@ class _Run(Run):
         for place, (step, room) in enumerate(zip(call.chain, code.rooms, strict=True)):
             if room is not None:
                 at = integers[9 * place + 8]
-                learnt.append(_centroid_gradient(step, tensors[at : at + 6]))
+                before, weights, _, _, after, slope = tensors[at : at + 6]
+                assert isinstance(step.transform, Centroids)
+                learnt.append(step.transform.learnt_gradient(step.parameters[0], before, weights, after, slope))
         return Gradients(
             inputs=None if wanted is None else grad_inputs,
             input_term=grad_term,
@@ -350,16 +297,3 @@ class _Run(Run):
                 for start, size in zip(call.layout.offsets, call.layout.batch_sizes, strict=False)
             ]
         )
-
-
-def _centroid_gradient(step: Step, left: list[Tensor]) -> Tensor:
-    """The gradient of the centroids from what the kernel left: two products over all rows."""
-    transform, centroids = step.transform, step.parameters[0]
-    before, weights, _, _, grad_after, slope = left
-    grad = weights.T @ grad_after
-    if not (isinstance(transform, Centroids) and transform.soft_gradient):
-        return grad
-    grad += slope.T @ before
-    if transform.similarity != "dot":
-        grad -= slope.sum(0).unsqueeze(1) * centroids
-    return grad

@@ -1,7 +1,7 @@
 """Launching a kernel many times without looking at everything each time.
 
 Triton examines all arguments and constants at every launch. What can differ between two launches of one walk is only
-where the tensors lie, so only that is looked at here; it makes a training step without a CUDA graph a tenth faster.
+where the tensors lie, so only that is looked at here.
 """
 
 from __future__ import annotations

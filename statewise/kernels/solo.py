@@ -47,7 +47,7 @@ def _ahead(
     MIX: tl.constexpr, DENSE: tl.constexpr, REVERSE: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     """What a step reads that does not depend on the one before: its input term and what was drawn for it."""
-    start, running, kept, old = turn_at(TABLE, turn, turns, batch, rows, DENSE, REVERSE)
+    start, running, kept, old = turn_at(TABLE, turn, turns, batch, DENSE, REVERSE)
     live = b < running
     row = (start + b).to(tl.int64)
     MEMORY: tl.constexpr = CELL == "lstm" or CELL == "peephole"
@@ -102,7 +102,7 @@ def solo_forward(
             Z, pointers, TABLE, tl.minimum(turn + 1, last - 1), turns, rows, batch, b, unit, plane, rep,
             CELL, CHAIN, BLOCKS, H, Hp, MIX, DENSE, REVERSE, ACC,
         )  # fmt: skip
-        start, running, kept, old = turn_at(TABLE, turn, turns, batch, rows, DENSE, REVERSE)
+        start, running, kept, old = turn_at(TABLE, turn, turns, batch, DENSE, REVERSE)
         live = b < running
         row = (start + b).to(tl.int64)
         wide = rep * rows + row
@@ -160,7 +160,7 @@ def _behind(
     ACC: tl.constexpr,
 ):  # fmt: skip
     """What a step of the way back reads that does not depend on the one after."""
-    start, running, kept, old = turn_at(TABLE, turn, turns, batch, rows, DENSE, REVERSE)
+    start, running, kept, old = turn_at(TABLE, turn, turns, batch, DENSE, REVERSE)
     live = b < running
     row = (start + b).to(tl.int64)
     before = old_rows(b, old, kept, rows, DENSE)
@@ -205,7 +205,7 @@ def solo_backward(
             A, A2, HS, MS, DY, LAMBDA, pointers, TABLE, tl.maximum(turn - 1, first), turns, rows, batch, b, unit, rep,
             CELL, CHAIN, MIX, LAMBDA_CONSTANT, AGAIN, GIVEN, H, Hp, DENSE, REVERSE, ACC,
         )  # fmt: skip
-        start, running, kept, old = turn_at(TABLE, turn, turns, batch, rows, DENSE, REVERSE)
+        start, running, kept, old = turn_at(TABLE, turn, turns, batch, DENSE, REVERSE)
         live = b < running
         row = (start + b).to(tl.int64)
         wide = rep * rows + row

@@ -33,7 +33,7 @@ _TURN = ["start", "running", "kept", "old", "next_start", "next_running", "rows"
 
 
 @triton.jit
-def _place(batch, TILE: tl.constexpr, BN: tl.constexpr):
+def _place(TILE: tl.constexpr, BN: tl.constexpr):
     """Units and sequences of this program, and its replica."""
     unit = tl.program_id(0) * TILE + tl.arange(0, TILE)
     b = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -68,6 +68,21 @@ def _projection_mask(
     return tl.load(PMASK + first[None, :] * WIDTH + SKIP + unit[:, None], mask=inside, other=0.0).to(dtype)
 
 
+@triton.jit
+def _masked_plane(
+    d, mask, PLANE: tl.constexpr, CELL: tl.constexpr, SHARED: tl.constexpr, CONSTANT: tl.constexpr, H: tl.constexpr,
+    GATES: tl.constexpr, dtype: tl.constexpr,
+):  # fmt: skip
+    """The gradient of a plane as its product gets it; as it is where the plane has no product."""
+    if PLANE < plane_count(CELL):
+        if product_blocks(CELL)[PLANE] >= 0:
+            d = d * _projection_mask(
+                mask[0], mask[1], mask[2], mask[3], mask[4], mask[5], mask[6], mask[7],
+                product_blocks(CELL)[PLANE], SHARED, CONSTANT, H, GATES, dtype,
+            )  # fmt: skip
+    return d
+
+
 @triton.jit(do_not_specialize=_TURN)
 def step_gates(
     P, Z, A, HC, V2, MASK, PMASK, start, running, rows, batch,
@@ -76,7 +91,7 @@ def step_gates(
     ACC: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """Of a cell with two products: its gates, and the gated state that the second product needs."""
-    unit, b, rep = _place(batch, TILE, BN)
+    unit, b, rep = _place(TILE, BN)
     live = b < running
     row = (start + b).to(tl.int64)
     wide = rep * rows + row
@@ -109,7 +124,7 @@ def step_forward(
     ACC: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """From the product of a step to its state; ``COPY`` writes what meets the weights next to a buffer of its own."""
-    unit, b, rep = _place(batch, TILE, BN)
+    unit, b, rep = _place(TILE, BN)
     live = b < running
     row = (start + b).to(tl.int64)
     wide = rep * rows + row
@@ -189,7 +204,7 @@ def step_backward(
 
     ``next_running`` sequences ran at the turn after this one, whose product has left its gradient in REC.
     """
-    unit, b, rep = _place(batch, TILE, BN)
+    unit, b, rep = _place(TILE, BN)
     live = b < running
     row = (start + b).to(tl.int64)
     wide = rep * rows + row
@@ -237,19 +252,11 @@ def step_backward(
             store_block(DB, d1 if CELL == "rac" else d3, wide, live, unit, 0, 1, Hp)
         if SPLIT:
             if PMASKED:
-                AT: tl.constexpr = product_blocks(CELL)
-                if AT[0] >= 0:
-                    d0 *= _projection_mask(PMASK, row, b, live, unit, rep, rows, batch, AT[0], PSHARED, PCONSTANT, H,
-                                           BLOCKS, ACC)  # fmt: skip
-                if plane_count(CELL) > 1:
-                    d1 *= _projection_mask(PMASK, row, b, live, unit, rep, rows, batch, AT[1], PSHARED, PCONSTANT, H,
-                                           BLOCKS, ACC)  # fmt: skip
-                if plane_count(CELL) > 2 and AT[2] >= 0:
-                    d2 *= _projection_mask(PMASK, row, b, live, unit, rep, rows, batch, AT[2], PSHARED, PCONSTANT, H,
-                                           BLOCKS, ACC)  # fmt: skip
-                if plane_count(CELL) > 3:
-                    d3 *= _projection_mask(PMASK, row, b, live, unit, rep, rows, batch, AT[3], PSHARED, PCONSTANT, H,
-                                           BLOCKS, ACC)  # fmt: skip
+                mask = (PMASK, row, b, live, unit, rep, rows, batch)
+                d0 = _masked_plane(d0, mask, 0, CELL, PSHARED, PCONSTANT, H, BLOCKS, ACC)
+                d1 = _masked_plane(d1, mask, 1, CELL, PSHARED, PCONSTANT, H, BLOCKS, ACC)
+                d2 = _masked_plane(d2, mask, 2, CELL, PSHARED, PCONSTANT, H, BLOCKS, ACC)
+                d3 = _masked_plane(d3, mask, 3, CELL, PSHARED, PCONSTANT, H, BLOCKS, ACC)
             store_product_grads(DP, d0, d1, d2, d3, wide, live, unit, CELL, BLOCKS, Hp)
 
 
@@ -262,7 +269,7 @@ def step_gates_back(
     TILE: tl.constexpr, BN: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     """Of a cell with two products: from the gradient of the gated state to those of the gates."""
-    unit, b, rep = _place(batch, TILE, BN)
+    unit, b, rep = _place(TILE, BN)
     live = b < running
     row = (start + b).to(tl.int64)
     wide = rep * rows + row

@@ -68,7 +68,7 @@ def team_forward(
         c = load_tile(CC, now, b < batch, unit, Hp, ACC)
     target = 0
     for turn in range(first, last):
-        start, running, kept, old = turn_at(TABLE, turn, turns, batch, rows, DENSE, REVERSE)
+        start, running, kept, old = turn_at(TABLE, turn, turns, batch, DENSE, REVERSE)
         live = b < running
         row = (start + b).to(tl.int64)
         wide = rep * rows + row
@@ -107,7 +107,7 @@ def team_forward(
         long = rep * (rows + batch) + row
         if COPY:
             after = tl.minimum(turn + 1, turns - 1)
-            next_start, next_running, _, _ = turn_at(TABLE, after, turns, batch, rows, DENSE, REVERSE)
+            next_start, next_running, _, _ = turn_at(TABLE, after, turns, batch, DENSE, REVERSE)
             following = (next_start + b).to(tl.int64)
             runs = b < tl.where(turn + 1 < turns, next_running, 0)
             x_next = h
@@ -177,7 +177,7 @@ def team_backward(
     target = 0
     for index in range(first, last):
         turn = last - 1 - (index - first)
-        start, running, kept, old = turn_at(TABLE, turn, turns, batch, rows, DENSE, REVERSE)
+        start, running, kept, old = turn_at(TABLE, turn, turns, batch, DENSE, REVERSE)
         live = b < running
         row = (start + b).to(tl.int64)
         wide = rep * rows + row
@@ -188,7 +188,7 @@ def team_backward(
         mask = tl.full((1, 1), 1.0, ACC)
         if MASKED:
             after = tl.minimum(turn + 1, turns - 1)
-            next_start, next_running, _, _ = turn_at(TABLE, after, turns, batch, rows, DENSE, REVERSE)
+            next_start, next_running, _, _ = turn_at(TABLE, after, turns, batch, DENSE, REVERSE)
             following = (next_start + b).to(tl.int64)
             mask = load_mask(MASK, following, b, b < next_running, unit, rep, rows, batch, H, MASK_CONSTANT, ACC)
         if not ALONE:

@@ -15,7 +15,7 @@ from statewise.kernels.chain import change, change_back
 
 
 @triton.jit
-def turn_at(TABLE, turn, turns, batch, rows, DENSE: tl.constexpr, REVERSE: tl.constexpr):
+def turn_at(TABLE, turn, turns, batch, DENSE: tl.constexpr, REVERSE: tl.constexpr):
     """First row of a turn, rows that run, rows that ran before, first row of the turn before."""
     if DENSE:
         step = turns - 1 - turn if REVERSE else turn

@@ -175,10 +175,9 @@ class RecurrentLayer(LayerParts):
                 return apart
         return [range(self.num_layers)]
 
-    @staticmethod
-    def _below(rows: Tensor, layer: int, layers: range) -> Tensor:
+    def _below(self, rows: Tensor, layer: int, layers: range) -> Tensor:
         """The inputs of a layer; in a stretch those of the upper ones do not exist yet."""
-        return rows if layer == layers[0] else rows.new_empty(0)
+        return rows if layer == layers[0] else rows.new_empty(0, self._input_width(layer))
 
     def _read(self, input: Tensor | PackedSequence) -> Batch:
         return read(

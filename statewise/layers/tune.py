@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from statewise.engine import Plan
-from statewise.engine.device import Form, Machine, candidates, remember, split, trying
+from statewise.engine.device import Form, Machine, candidates, facts_of, remember, trying
 from statewise.errors import EngineError
 from statewise.layers.base import RecurrentLayer
 
@@ -45,7 +45,7 @@ def tune(layer: RecurrentLayer, input: Tensor | PackedSequence, *, repetitions: 
             wanted="one that the triton engine runs, with parameters that want gradients",
             remedy="The plan says why it does not; parameters are thawed by requires_grad_().",
         )
-    facts, _ = split(call, chained=False)
+    facts = facts_of(call)
     timed = {}
     with torch.cuda.device(weight.device):
         for form in candidates(facts, dtype=weight.dtype, machine=Machine.of(weight.device)):

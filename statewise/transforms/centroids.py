@@ -171,6 +171,24 @@ class Centroids(StateTransform):
             to_centroids = slope.T @ state - slope.sum(0).unsqueeze(1) * centroids
         return StateGrads(to_state, grad_memory, None, None, (grad_centroids + to_centroids,))
 
+    def learnt_gradient(
+        self, centroids: Tensor, before: Tensor, weights: Tensor, after: Tensor, slope: Tensor
+    ) -> Tensor:
+        """The gradient of the centroids over all rows, from what the engines with kernels keep of each.
+
+        Args:
+            centroids: (k, hidden), as all others behind any further dimensions.
+            before: the states before, (rows, hidden).
+            weights: the weights of the centroids, (rows, k).
+            after: the gradient of the states after, (rows, hidden).
+            slope: the gradient of the similarities, divided by the distance if that is the similarity, (rows, k).
+        """
+        grad = weights.mT @ after
+        if not self.soft_gradient:
+            return grad
+        grad = grad + slope.mT @ before
+        return grad if self.similarity == "dot" else grad - slope.sum(-2).unsqueeze(-1) * centroids
+
 
 def _straight_through(soft: Tensor, chosen: Tensor) -> Tensor:
     through: Tensor = _StraightThrough.apply(soft, chosen)  # type: ignore[no-untyped-call]

@@ -164,9 +164,9 @@ def _insisting(form: str) -> Callable[..., Form]:
     def choose(facts: Facts, **_: object) -> Form:
         wide = 1 << (facts.hidden - 1).bit_length()
         if form == "solo":
-            return Form("solo", max(16, wide), 2, 4, 4, "a test wants it")
+            return Form("solo", max(16, wide), 2, 4, "a test wants it")
         if form == "team":
-            return Form("team", 16, 2, 4, 4, "a test wants it")
+            return Form("team", 16, 2, 4, "a test wants it")
         return forms.step_form(facts, "a test wants it")
 
     return choose

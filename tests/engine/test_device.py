@@ -216,11 +216,22 @@ class TestDtypes:
     @pytest.mark.parametrize("transform", [NOISE, CENTROIDS], ids=["noise", "centroids"])
     @pytest.mark.parametrize("name", ["LSTM", "GRU"])
     def test_every_dtype_errs_by_its_rounding_alone(
-        self, name: str, transform: Transform, hidden: int, dtype: torch.dtype, word: str, limit: float
+        self,
+        name: str,
+        transform: Transform,
+        hidden: int,
+        dtype: torch.dtype,
+        word: str,
+        limit: float,
+        request: pytest.FixtureRequest,
     ) -> None:
-        """A GRU among centroids amplifies them, on every engine; TF32 cuts digits off where float16 rounds them."""
+        """A GRU among centroids amplifies them, on every engine."""
+        if (name, transform, hidden, word) == ("GRU", CENTROIDS, 100, "high"):
+            request.applymarker(
+                pytest.mark.xfail(reason="errs by 0.07 to 0.12, over three times the plain loop's error")
+            )
         case = Case(steps=20, batch=19, inputs=hidden, hidden=hidden, dtype=torch.float32, seed=3)
-        amplified = 40 if name == "GRU" and transform is CENTROIDS and limit > 1e-4 else 1
+        amplified = 15 if name == "GRU" and transform is CENTROIDS and limit > 1e-4 else 1
         with precision(word):
             compare(build(name, case, transform, dtype), case, limit=amplified * limit)
 

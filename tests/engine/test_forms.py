@@ -12,11 +12,22 @@ from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
 
 from contracts.members import MEMBERS
 from contracts.passes import Case, assert_same, only, run
-from statewise import GRU, LSTM, Centroids, InputDropout, Noise, OutputDropout, RecurrentDropout, RecurrentLayer, tune
+from statewise import (
+    GRU,
+    LSTM,
+    Centroids,
+    Draws,
+    InputDropout,
+    Noise,
+    OutputDropout,
+    RecurrentDropout,
+    RecurrentLayer,
+    tune,
+)
 from statewise.engine import plan
-from statewise.engine.device import Form, Machine, choose_form, form_of, forms, remember, split, trying, tuning
+from statewise.engine.device import Form, Machine, choose_form, facts_of, form_of, forms, remember, trying, tuning
 from statewise.engine.device.operands import Facts
-from statewise.errors import EngineError
+from statewise.errors import EngineError, ShapeError
 from statewise.kernels import load_triton
 
 H200 = Machine(132, 232_448)
@@ -30,9 +41,9 @@ def _available() -> None:
         pytest.skip(load_triton().reason)
 
 
-def facts_of(layer: RecurrentLayer, steps: int, batch: int) -> Facts:
+def known(layer: RecurrentLayer, steps: int, batch: int) -> Facts:
     x = torch.zeros(steps, batch, layer.input_size, dtype=layer.weight_ih_l0.dtype)
-    return split(layer.first_recurrence(x)[0], chained=False)[0]
+    return facts_of(layer.first_recurrence(x)[0])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +63,7 @@ def test_the_table_chooses_what_was_fastest(
     hidden: int, dtype: torch.dtype, layers: int, expected: tuple[str, int, int]
 ) -> None:
     batch = 80 if hidden == 650 else 128
-    facts = facts_of(LSTM(4, hidden, dtype=dtype, transforms=NOISE), 2, batch)
+    facts = known(LSTM(4, hidden, dtype=dtype, transforms=NOISE), 2, batch)
     form = choose_form(facts, dtype=dtype, replicas=1, machine=H200, layers=layers)
     assert (form.name, form.units, form.sequences) == expected
 
@@ -70,7 +81,7 @@ def test_the_table_chooses_what_was_fastest(
 def test_what_no_launch_of_all_steps_can_do_is_done_step_by_step_and_says_why(
     layer: RecurrentLayer, reason: str
 ) -> None:
-    facts = facts_of(layer, 2, 80)
+    facts = known(layer, 2, 80)
     form = choose_form(facts, dtype=layer.weight_hh_l0.dtype, replicas=1, machine=H200)
     assert form.name == "step"
     assert reason in str(form)
@@ -81,7 +92,7 @@ def test_no_form_needs_more_than_the_device_has() -> None:
     for machine in (H200, SMALL):
         for hidden in (16, 100, 200, 300, 500, 700):
             for replicas in (1, 7, 40):
-                facts = facts_of(LSTM(2, hidden), 2, 70)
+                facts = known(LSTM(2, hidden), 2, 70)
                 form = choose_form(facts, dtype=torch.float32, replicas=replicas, machine=machine)
                 members, groups = -(-hidden // form.units), -(-70 // form.sequences)
                 if form.name == "team":
@@ -91,7 +102,7 @@ def test_no_form_needs_more_than_the_device_has() -> None:
 
 
 def test_centroids_have_a_whole_row_in_the_form_step_by_step() -> None:
-    facts = facts_of(LSTM(2, 1500, transforms=Centroids(3)), 2, 4)
+    facts = known(LSTM(2, 1500, transforms=Centroids(3)), 2, 4)
     assert choose_form(facts, dtype=torch.float32, replicas=1, machine=H200).units >= 1500
 
 
@@ -104,8 +115,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_measured_form_is_kept_for_its_device_and_found_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = facts_of(LSTM(2, 40), 3, 5)
-    form = Form("team", 16, 16, 4, 4, "measured")
+    facts = known(LSTM(2, 40), 3, 5)
+    form = Form("team", 16, 16, 4, "measured")
     path = remember(form, facts, dtype=torch.float32, device_name="NVIDIA H200", layers=1)
     assert path == cache / "forms-nvidia-h200.json"
     assert list(cache.iterdir()) == [path]
@@ -116,9 +127,9 @@ def test_a_measured_form_is_kept_for_its_device_and_found_again(cache: Path, mon
         return tuning.look_up(facts, dtype=dtype, device=device, layers=layers)
 
     assert found(facts) == form
-    assert found(facts_of(LSTM(2, 40), 9, 8)) == form  # any length, batches up to the same power of two
-    assert found(facts_of(LSTM(2, 40), 3, 9)) is None
-    assert found(facts_of(LSTM(2, 41), 3, 5)) is None
+    assert found(known(LSTM(2, 40), 9, 8)) == form  # any length, batches up to the same power of two
+    assert found(known(LSTM(2, 40), 3, 9)) is None
+    assert found(known(LSTM(2, 41), 3, 5)) is None
     assert found(facts, dtype=torch.bfloat16) is None
     assert found(facts, layers=2) is None
 
@@ -126,14 +137,14 @@ def test_a_measured_form_is_kept_for_its_device_and_found_again(cache: Path, mon
 @pytest.mark.parametrize("content", ["", "{", '{"a": 3}', '{"a": {"name": "team"}}'])
 def test_a_file_that_cannot_be_read_is_as_good_as_none(cache: Path, content: str) -> None:
     (cache / "forms-x.json").write_text(content)
-    facts, form = facts_of(LSTM(2, 40), 3, 5), Form("solo", 64, 8, 4, 4, "measured")
+    facts, form = known(LSTM(2, 40), 3, 5), Form("solo", 64, 8, 4, "measured")
     remember(form, facts, dtype=torch.float32, device_name="x", layers=1)
     assert list(tuning._table(cache / "forms-x.json").values()) == [form]
 
 
 def test_a_form_that_is_tried_runs() -> None:
     layer = LSTM(2, 5, engine="triton")
-    x, tried = torch.zeros(3, 2, 2), Form("team", 16, 2, 4, 4, "tried")
+    x, tried = torch.zeros(3, 2, 2), Form("team", 16, 2, 4, "tried")
     with trying(tried):
         assert layer.plan(x).kernel == tried
     assert layer.plan(x).form == "solo"
@@ -213,12 +224,12 @@ def test_a_form_that_was_measured_without_masks_does_not_run_with_them(cache: Pa
     dropout = RecurrentDropout(0.2, mask_on="projection")
     layers = [LSTM(2, 40, transforms=dropout), LSTM(2, 40, transforms=dropout).eval()]
     layers += [LSTM(2, 40, transforms=Centroids(k)) for k in (3, 4)]
-    keys = {tuning.key_of(facts_of(layer, 3, 5), dtype=torch.float32, layers=1) for layer in layers}
+    keys = {tuning.key_of(known(layer, 3, 5), dtype=torch.float32, layers=1) for layer in layers}
     assert len(keys) == 4
 
 
 def test_a_measured_form_that_this_batch_has_no_room_for_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = Form("team", 32, 16, 8, 8, "measured")
+    measured = Form("team", 32, 16, 8, "measured")
     monkeypatch.setattr(forms, "look_up", lambda *_, **__: measured)
     for batch, taken in ((80, True), (128, False)):
         layer = LSTM(2, 650, dtype=torch.bfloat16, engine="triton")
@@ -229,7 +240,7 @@ def test_a_measured_form_that_this_batch_has_no_room_for_is_not_taken(monkeypatc
 def test_two_kinds_of_centroids_have_no_team() -> None:
     """Their similarities would meet in one place at one time."""
     layer = LSTM(2, 200, dtype=torch.bfloat16, transforms=[Centroids(3), Centroids(4)])
-    facts = facts_of(layer, 2, 5)
+    facts = known(layer, 2, 5)
     assert choose_form(facts, dtype=torch.bfloat16, replicas=1, machine=H200).name == "step"
     assert {form.name for form in forms.candidates(facts, dtype=torch.bfloat16, machine=H200)} == {"step"}
 
@@ -238,6 +249,13 @@ def test_more_centroids_than_a_program_can_hold_are_left_to_the_reference() -> N
     layer = LSTM(2, 1500, engine="triton", transforms=Centroids(1000))
     with pytest.raises(EngineError, match="more than a program can hold"):
         layer.plan(torch.zeros(2, 1, 2))
+
+
+@pytest.mark.parametrize("width", [3, 7])
+def test_draws_of_another_width_are_refused_before_a_kernel_reads_them(width: int) -> None:
+    layer, x = LSTM(2, 5, engine="triton", transforms=NOISE), torch.zeros(3, 2, 2)
+    with pytest.raises(ShapeError, match="Draw anew"):
+        layer(x, draws=Draws({(0, 0, 0): (torch.ones(3, 2, width),)}))
 
 
 def test_vmap_inside_vmap_is_refused() -> None:

@@ -2,7 +2,7 @@
 
 from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.forms import candidates, choose_form, chunk_of, form_of
-from statewise.engine.device.operands import split, why_not
+from statewise.engine.device.operands import facts_of, why_not
 from statewise.engine.device.together import unroll_together
 from statewise.engine.device.tuning import remember, trying
 
@@ -12,9 +12,9 @@ __all__ = [
     "candidates",
     "choose_form",
     "chunk_of",
+    "facts_of",
     "form_of",
     "remember",
-    "split",
     "trying",
     "unroll_together",
     "why_not",

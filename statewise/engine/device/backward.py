@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from statewise.engine.device.form import Form
-from statewise.engine.device.operands import Facts, Operands, padded
+from statewise.engine.device.operands import Facts, Operands, padded, power_of_two
 from statewise.engine.device.walk import ROOMS, Walk, at_hand, launches_of
 from statewise.engine.layout import Layout, Turn
 from statewise.transforms import Centroids
@@ -88,29 +88,17 @@ class Backward(Walk):
         above = self.above
         if above is None:
             return
-        offsets = self.facts.layout.offsets
-        here = slice(offsets[first], offsets[last])
-        weight = above.input_weight()
-        if self.replicas == 1:
-            torch.mm(above.term[0, here], weight[0], out=self.grad[0, here])
-        else:
-            self.grad[:, here] = torch.bmm(above.term[:, here], weight)
+        here = self.rows_of(first, last)
+        self.multiply_into(self.grad[:, here], above.term[:, here], above.input_weight())
 
     def pass_on(self, first: int, last: int) -> None:
         """The gradient of the inputs of some turns; it may be done while later turns are still walked."""
-        weight = self.input_weight() if self.given.inputs is not None else None
-        if weight is None:
+        if self.given.inputs is None:
             return
-        here = slice(0, self.rows)
-        if (first, last) != (0, self.turns):
-            here = slice(self.facts.layout.offsets[first], self.facts.layout.offsets[last])
+        here, weight = self.rows_of(first, last), self.input_weight()
         if self.inputs_grad is None:
             self.inputs_grad = self.empty(self.rows, weight.shape[2])
-        term = self._terms(here)
-        if self.replicas == 1:
-            torch.mm(term[0], weight[0], out=self.inputs_grad[0, here])
-        else:
-            self.inputs_grad[:, here] = torch.bmm(term, weight)
+        self.multiply_into(self.inputs_grad[:, here], self._terms(here), weight)
 
     inputs_grad: Tensor | None = None
 
@@ -141,21 +129,20 @@ class Backward(Walk):
         )
         pointers = self.pointers(self.rooms, self.grown)
         sizes = (self.turns, self.rows, self.batch)
-        warps = self.form.warps_back
         if self.form.name == "solo":
-            launch_solo = self.launcher(solo_backward, lambda: {**self.all_steps(), "num_warps": warps})
+            launch_solo = self.launcher(solo_backward, self.all_steps)
             launch_solo((self.groups(), self.replicas), *head, *tail, pointers, first, last, *sizes)
             return
         grid = (self.members(), self.groups(), self.replicas)
         for begin, end in reversed(launches_of(first, last)):
             alone = end - begin == 1 and not self.rooms
-            launch_team = self.team_launcher(team_backward, warps, alone=alone)
+            launch_team = self.team_launcher(team_backward, alone=alone)
             launch_team(grid, *head, self.came, *tail, self.partial, self.bars[launch], pointers, begin, end, *sizes)
 
     def own_constants(self) -> dict[str, Any]:
         """The constants of the way back."""
         return {
-            "AGAIN": self.facts.memory_changes or self.facts.coefficients is not None,
+            "AGAIN": self.facts.memory_anew,
             "GIVEN": self.grad_width,
             "SPLIT": self.apart,
         }
@@ -171,7 +158,7 @@ class Backward(Walk):
             lambda: {
                 **self.common(),
                 **self.product_mask(),
-                **self.tiles(self.form.warps_back),
+                **self.tiles(),
                 **self.own_constants(),
                 "BIAS": bool(self.apart_bias.numel()),
                 "DENSE": facts.layout.dense,
@@ -205,7 +192,7 @@ class Backward(Walk):
             lambda: {
                 **{name: value for name, value in self.common().items() if name in names},
                 **{name: value for name, value in self.product_mask().items() if name != "PMASKED"},
-                **self.tiles(self.form.warps_back),
+                **self.tiles(),
                 "SPLIT": self.apart,
                 "DENSE": self.facts.layout.dense,
             },
@@ -336,7 +323,7 @@ class Backward(Walk):
         if self.form.name == "team":
             came, kind = self.came[0], 2
         grads = [self.empty(self.batch, self.hidden) for _ in range(1 + memory)]
-        tile = 1 << (min(64, self.width) - 1).bit_length()
+        tile = power_of_two(min(64, self.width))
         launch = self.launcher(
             finish,
             lambda: {"MEMORY": memory, "KIND": kind, **self.edge(), "BN": self.form.sequences, "TILE": tile},
@@ -365,8 +352,7 @@ class Backward(Walk):
         i, f, g, _ = planes.view(self.replicas, self.rows, 4, self.width).to(self.wide_dtype).unbind(2)
         di, df, _, do = grads.view(self.replicas, self.rows, 4, self.width).to(self.wide_dtype).unbind(2)
         old = self._before(self.memories)
-        again = self.facts.memory_changes or self.facts.coefficients is not None
-        new = f * old + i * g if again else self.steps_of(self.memories)
+        new = f * old + i * g if self.facts.memory_anew else self.steps_of(self.memories)
         return torch.stack(((di * old).sum(1), (df * old).sum(1), (do * new).sum(1)), dim=1)
 
     def _learnt(self) -> list[Tensor | None]:
@@ -379,12 +365,8 @@ class Backward(Walk):
                 continue
             _, before, weights, soft, _, _ = (next(left) for _ in range(ROOMS))
             after, slope = next(later), next(later)
-            grad = self._turned(weights if transform.hard else soft, after)
-            if transform.soft_gradient:
-                grad = grad + self._turned(slope, before)
-                if transform.similarity != "dot":
-                    wide = padded(centroids.to(self.wide_dtype), self.width)
-                    grad = grad - slope.sum(1).unsqueeze(2) * wide
+            wide = padded(centroids.to(self.wide_dtype), self.width)
+            grad = transform.learnt_gradient(wide, before, weights if transform.hard else soft, after, slope)
             found.append(grad[..., : self.hidden].to(self.dtype))
         return found
 

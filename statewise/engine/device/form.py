@@ -20,8 +20,7 @@ class Form:
             units, and meet at every step) or "step" (a product of the matrix library and a fused kernel a step).
         units: units of a program.
         sequences: sequences of a program.
-        warps: warps of a program on the way forward.
-        warps_back: the same on the way back.
+        warps: warps of a program.
         reason: why this one.
     """
 
@@ -29,7 +28,6 @@ class Form:
     units: int
     sequences: int
     warps: int
-    warps_back: int
     reason: str
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from itertools import product
 import torch
 
 from statewise.engine.device.form import Form, Machine
-from statewise.engine.device.operands import Facts, rounded, split
+from statewise.engine.device.operands import Facts, facts_of, power_of_two, rounded
 from statewise.engine.device.tuning import look_up, tried
 from statewise.engine.recurrence import Recurrence
 from statewise.kernels.codes import PLANES
@@ -43,15 +43,15 @@ def choose_form(facts: Facts, *, dtype: torch.dtype, replicas: int, machine: Mac
 
 def step_form(facts: Facts, reason: str) -> Form:
     """The form that runs everything; with centroids a program has a whole row."""
-    units = max(16, _power(facts.hidden))
+    units = max(16, power_of_two(facts.hidden))
     if any(isinstance(transform, Centroids) for transform, _ in facts.chain):
-        return Form("step", units, 1, 8 if units >= 1024 else 4, 8 if units >= 1024 else 4, reason)
+        return Form("step", units, 1, 8 if units >= 1024 else 4, reason)
     units = min(units, 128)
-    return Form("step", units, max(1, 512 // units), 4, 4, reason)
+    return Form("step", units, max(1, 512 // units), 4, reason)
 
 
 def _solo(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, layers: int) -> Form | None:
-    units = max(16, _power(facts.hidden))
+    units = max(16, power_of_two(facts.hidden))
     bytes_ = PLANES[facts.kind] * units * units * dtype.itemsize
     # Few sequences a program make each step short; where there are more programs than processors that gains nothing.
     few = -(-facts.layout.batch // 8) * replicas * layers <= machine.processors
@@ -59,7 +59,7 @@ def _solo(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
     if bytes_ + units * 16 * 16 + _centroid_bytes(facts, units, dtype) > machine.shared_memory or units > 256:
         return None
     warps = 8 if units >= 128 else 4
-    return Form("solo", units, sequences, warps, warps, "the weights fit into one program")
+    return Form("solo", units, sequences, warps, "the weights fit into one program")
 
 
 def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, layers: int) -> Form | None:
@@ -75,7 +75,7 @@ def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
         if programs * replicas > machine.processors or programs * replicas * layers > 1.1 * machine.processors:
             continue
         if memory <= machine.shared_memory - _SCRATCH:
-            return Form("team", units, sequences, warps, warps, f"{members} programs hold the weights together")
+            return Form("team", units, sequences, warps, f"{members} programs hold the weights together")
     return None
 
 
@@ -92,27 +92,21 @@ def _needs(facts: Facts, dtype: torch.dtype, units: int, sequences: int) -> tupl
 
 def _centroid_bytes(facts: Facts, units: int, dtype: torch.dtype) -> int:
     """The bytes of the centroids' tile, where it is more than the scratch that every kernel has."""
-    sizes = [max(16, _power(transform.k)) for transform, _ in facts.chain if isinstance(transform, Centroids)]
+    sizes = [max(16, power_of_two(transform.k)) for transform, _ in facts.chain if isinstance(transform, Centroids)]
     return max(0, max(sizes, default=0) * units * dtype.itemsize * 2 - _SCRATCH)
-
-
-def _power(size: int) -> int:
-    """The next power of two."""
-    return 1 << (size - 1).bit_length()
 
 
 def form_of(call: Recurrence, together: int) -> Form:
     """The form for a recurrence of which ``together`` run side by side: as measured on this device, or by the table."""
     weight = call.weight_hh
-    facts, _ = split(call, chained=False)
+    facts = facts_of(call)
     trial, machine = tried(), Machine.of(weight.device)
     if trial is not None:
         return trial
     measured = look_up(facts, dtype=weight.dtype, device=weight.device, layers=together)
     # A batch of the same power of two may need more programs than the device has.
-    for form in candidates(facts, dtype=weight.dtype, machine=machine) if measured is not None else ():
-        if measured is not None and form == measured:
-            return measured
+    if measured is not None and measured in candidates(facts, dtype=weight.dtype, machine=machine):
+        return measured
     return choose_form(facts, dtype=weight.dtype, replicas=1, machine=machine, layers=together)
 
 
@@ -123,15 +117,13 @@ def candidates(facts: Facts, *, dtype: torch.dtype, machine: Machine) -> list[Fo
         return found
     solo = _solo(facts, dtype, 1, machine, 1)
     if solo is not None:
-        found += [
-            Form("solo", solo.units, sequences, warps, warps, "measured") for sequences in (8, 16) for warps in (4, 8)
-        ]
+        found += [Form("solo", solo.units, sequences, warps, "measured") for sequences in (8, 16) for warps in (4, 8)]
     for units, sequences, warps in product((16, 32, 64), (16, 32), (4, 8)):
         _, programs, memory = _needs(facts, dtype, units, sequences)
         fits = programs <= machine.processors and memory <= machine.shared_memory - _SCRATCH
         fits = fits and sum(isinstance(transform, Centroids) for transform, _ in facts.chain) <= 1
         if fits and not facts.two_products and units <= facts.hidden:
-            found.append(Form("team", units, sequences, warps, warps, "measured"))
+            found.append(Form("team", units, sequences, warps, "measured"))
     return found
 
 

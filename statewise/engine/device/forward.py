@@ -109,18 +109,8 @@ class Forward(Walk):
             return
         source = self.below.steps_of(self.below.states) if self.below is not None else self.inputs
         assert source is not None
-        here = slice(0, self.rows)
-        if (first, last) != (0, self.turns):
-            here = slice(self.facts.layout.offsets[first], self.facts.layout.offsets[last])
-        rows, weight = source[:, here], self.weight_ih.transpose(1, 2)
-        if self.replicas == 1:
-            if self.bias is None:
-                torch.mm(rows[0], weight[0], out=self.term[0, here])
-            else:
-                torch.addmm(self.bias[0], rows[0], weight[0], out=self.term[0, here])
-        else:
-            product = torch.bmm(rows, weight)
-            self.term[:, here] = product if self.bias is None else product + self.bias.unsqueeze(1)
+        here = self.rows_of(first, last)
+        self.multiply_into(self.term[:, here], source[:, here], self.weight_ih.transpose(1, 2), self.bias)
 
     def run(self, first: int, last: int, launch: int) -> None:
         """The turns from ``first`` to ``last``."""
@@ -140,15 +130,14 @@ class Forward(Walk):
         )
         pointers = self.pointers(self.rooms, [])
         sizes = (self.turns, self.rows, self.batch)
-        warps = self.form.warps
         if self.form.name == "solo":
-            launch_solo = self.launcher(solo_forward, lambda: {**self.all_steps(), "num_warps": warps})
+            launch_solo = self.launcher(solo_forward, self.all_steps)
             launch_solo((self.groups(), self.replicas), *head, self.gated, *tail, pointers, first, last, *sizes)
             return
         grid = (self.members(), self.groups(), self.replicas)
         for begin, end in launches_of(first, last):
             alone = end - begin == 1 and not self.rooms
-            launch_team = self.team_launcher(team_forward, warps, alone=alone)
+            launch_team = self.team_launcher(team_forward, alone=alone)
             launch_team(grid, *head, *tail, self.partial, self.bars[launch], pointers, begin, end, *sizes)
 
     def own_constants(self) -> dict[str, Any]:
@@ -176,7 +165,7 @@ class Forward(Walk):
             lambda: {
                 **self.common(),
                 **self.product_mask(),
-                **self.tiles(self.form.warps),
+                **self.tiles(),
                 **self.own_constants(),
                 "ROW": self.form.sequences == 1,
             },
@@ -202,7 +191,7 @@ class Forward(Walk):
             lambda: {
                 **{name: value for name, value in self.common().items() if name in names},
                 **self.product_mask(),
-                **self.tiles(self.form.warps),
+                **self.tiles(),
             },
         )
         launch(

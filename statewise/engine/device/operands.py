@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
-import torch
 from torch import Tensor
 
 from statewise.cells import (
@@ -19,8 +18,9 @@ from statewise.cells import (
     ResetBeforeGRUCell,
     RNNCell,
 )
+from statewise.engine.fitting import alike, check_weights, constant_in_time, fit, widths
 from statewise.engine.layout import Layout
-from statewise.engine.recurrence import Drawn, Recurrence, Step
+from statewise.engine.recurrence import Recurrence
 from statewise.transforms import Centroids, Noise, StateTransform, Zoneout
 
 # The names by which the kernels know the cells.
@@ -95,6 +95,11 @@ class Facts:
         return self.cell.has_memory and any(isinstance(transform, Zoneout) for transform, _ in self.chain)
 
     @property
+    def memory_anew(self) -> bool:
+        """Whether the way back computes the cell's new memory anew, since what is kept is another."""
+        return self.memory_changes or self.coefficients is not None
+
+    @property
     def copies(self) -> bool:
         """Whether what meets the weights needs a buffer of its own, since the old states do not lie evenly."""
         return self.masks_state or not self.layout.dense
@@ -128,11 +133,11 @@ class Operands:
         return row
 
     @classmethod
-    def of(cls, facts: Facts, row: Iterator[Tensor | None]) -> Operands:
-        """The counterpart of :meth:`flat`; takes as many of the row as it needs."""
+    def of(cls, transforms: int, row: Iterator[Tensor | None]) -> Operands:
+        """The counterpart of :meth:`flat` for so many transforms; takes as many of the row as it needs."""
         single = [next(row) for entry in fields(cls) if entry.name not in ("learnt", "drawn")]
-        learnt = [next(row) for _ in facts.chain]
-        drawn = [next(row) for _ in range(2 * len(facts.chain))]
+        learnt = [next(row) for _ in range(transforms)]
+        drawn = [next(row) for _ in range(2 * transforms)]
         return cast(Operands, cast(Any, cls)(*single, learnt, drawn))
 
     def replicated(self) -> Operands:
@@ -144,15 +149,8 @@ class Operands:
         return self._map(Tensor.contiguous)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Operands:
-        return Operands.of_flat(self, [None if tensor is None else change(tensor) for tensor in self.flat()])
-
-    @classmethod
-    def of_flat(cls, like: Operands, row: list[Tensor | None]) -> Operands:
-        """As many tensors, in the places of another's."""
-        count = len(like.learnt)
-        single = row[: -3 * count] if count else row
-        learnt = row[len(single) : len(single) + count]
-        return cast(Operands, cast(Any, cls)(*single, learnt, row[len(single) + count :]))
+        row = (None if tensor is None else change(tensor) for tensor in self.flat())
+        return Operands.of(len(self.learnt), row)
 
 
 # The place of the recurrent weights, which every recurrence has, among the flat operands.
@@ -175,30 +173,32 @@ def why_not(call: Recurrence) -> str | None:
     return None
 
 
-def split(call: Recurrence, *, chained: bool) -> tuple[Facts, Operands]:
-    """A recurrence as facts and operands."""
-    learnt: list[Tensor | None] = []
-    drawn: list[Tensor | None] = []
-    chain = []
-    for step in call.chain:
-        constant, tensors = _alike(step, call)
-        chain.append((step.transform, constant))
-        learnt.append(step.parameters[0] if step.parameters else None)
-        drawn += [*tensors, None, None][:2]
+def facts_of(call: Recurrence, *, chained: bool = False) -> Facts:
+    """All of a recurrence but its numbers."""
     mask, mixed = call.mask, call.mixed
-    facts = Facts(
+    return Facts(
         cell=call.cell,
         layout=call.layout,
         reverse=call.reverse,
         hidden=call.hidden,
-        chain=tuple(chain),
+        chain=tuple((step.transform, constant_in_time(step)) for step in call.chain),
         mask=None if mask is None else (mask.on_projection, mask.shared, mask.mask.constant),
         coefficients=None if mixed is None else mixed.coefficients.constant,
         start_at_one=call.start_at_one,
         record=call.record,
         chained=chained,
     )
-    operands = Operands(
+
+
+def operands_of(call: Recurrence, *, chained: bool) -> Operands:
+    """The numbers of a recurrence, checked: the kernels trust their shapes."""
+    check_weights(call)
+    drawn: list[Tensor | None] = []
+    for step in call.chain:
+        drawn += [*(fit(one, call, widths(step, call)) for one in alike(step, call)), None, None][:2]
+    mask, mixed = call.mask, call.mixed
+    gates = 1 if mask is None or mask.shared else len(call.cell.blocks)
+    return Operands(
         inputs=None if chained else call.inputs,
         input_term=call.input_term,
         weight_ih=call.weight_ih,
@@ -208,25 +208,12 @@ def split(call: Recurrence, *, chained: bool) -> tuple[Facts, Operands]:
         initial_state=call.initial_state,
         initial_memory=call.initial_memory,
         extra=call.extra[0] if call.extra else None,
-        mask=None if mask is None else mask.mask.rows,
+        mask=None if mask is None else fit(mask.mask, call, gates * call.hidden),
         partner=None if mixed is None else mixed.partner,
-        coefficients=None if mixed is None else mixed.coefficients.rows,
-        learnt=learnt,
+        coefficients=None if mixed is None else fit(mixed.coefficients, call, 1),
+        learnt=[step.parameters[0] if step.parameters else None for step in call.chain],
         drawn=drawn,
     )
-    return facts, operands
-
-
-def _alike(step: Step, call: Recurrence) -> tuple[bool, list[Tensor]]:
-    """What a transform drew, all of one kind in time; centroids' noise is never constant for the kernels."""
-    sizes = call.layout.batch_sizes
-    if step.draws and all(drawn.constant for drawn in step.draws) and not step.parameters:
-        return True, [drawn.rows for drawn in step.draws]
-    return False, [_spread(drawn, sizes) if drawn.constant else drawn.rows for drawn in step.draws]
-
-
-def _spread(drawn: Drawn, sizes: tuple[int, ...]) -> Tensor:
-    return torch.cat([drawn.rows[:size] for size in sizes])
 
 
 def padded(tensor: Tensor, *sizes: int) -> Tensor:
@@ -247,3 +234,12 @@ def rounded(size: int, multiple: int) -> int:
     656
     """
     return -(-size // multiple) * multiple
+
+
+def power_of_two(size: int) -> int:
+    """The next one.
+
+    >>> power_of_two(650)
+    1024
+    """
+    return 1 << (size - 1).bit_length()

@@ -19,7 +19,7 @@ from statewise.engine.device.backward import Backward
 from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.forms import choose_form
 from statewise.engine.device.forward import Forward
-from statewise.engine.device.operands import WEIGHT, Facts, Operands, split
+from statewise.engine.device.operands import WEIGHT, Facts, Operands, facts_of, operands_of
 from statewise.engine.device.walk import ROOMS, Walk, launches
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError, SecondDerivativeError
@@ -57,20 +57,21 @@ def unroll_together(calls: list[Recurrence], forms: list[Form], *, chained: bool
         chained: whether each reads the states of the one before.
         chunk: how many steps of a layer are done before the next may begin with them.
     """
-    parts = [split(call, chained=chained and place > 0) for place, call in enumerate(calls)]
-    plan = Joint(tuple(facts for facts, _ in parts), tuple(forms), chunk)
-    row = [tensor for _, operands in parts for tensor in operands.flat()]
+    below = [chained and place > 0 for place in range(len(calls))]
+    facts = tuple(facts_of(call, chained=upper) for call, upper in zip(calls, below, strict=True))
+    plan = Joint(facts, tuple(forms), chunk)
+    row = [t for call, upper in zip(calls, below, strict=True) for t in operands_of(call, chained=upper).flat()]
     outputs = _Together.apply(plan, *row)  # type: ignore[no-untyped-call]
     found, place = [], 0
-    for index, facts in enumerate(plan.facts):
+    for index, known in enumerate(plan.facts):
         count = plan.results(index)
         states, final, memory, memories, alpha, *gates = outputs[place : place + count]
         found.append(
             Unrolled(
                 states=states,
                 final_state=final,
-                final_memory=memory if facts.cell.has_memory else None,
-                memories=memories if facts.record and facts.cell.has_memory else None,
+                final_memory=memory if known.cell.has_memory else None,
+                memories=memories if known.record and known.cell.has_memory else None,
                 gates=tuple(gates),
                 probabilities=alpha if alpha.numel() else None,
             )
@@ -82,7 +83,7 @@ def unroll_together(calls: list[Recurrence], forms: list[Form], *, chained: bool
 def _operands(plan: Joint, row: tuple[Tensor | None, ...]) -> list[Operands]:
     """The operands of all recurrences, replicas first."""
     source = iter(row)
-    found = [Operands.of(facts, source) for facts in plan.facts]
+    found = [Operands.of(len(facts.chain), source) for facts in plan.facts]
     if plan.replicas is None:
         found = [operands.replicated() for operands in found]
     return [operands.laid_out() for operands in found]

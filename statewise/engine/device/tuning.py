@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from statewise.engine.device.form import Form
-from statewise.engine.device.operands import Facts
+from statewise.engine.device.operands import Facts, power_of_two
 from statewise.native import cache_roots
 from statewise.transforms import Centroids
 
@@ -26,7 +26,7 @@ _trying: ContextVar[Form | None] = ContextVar("trying", default=None)
 
 def key_of(facts: Facts, *, dtype: torch.dtype, layers: int) -> str:
     """What the choice of a form depends on: not on the number of steps, and on the batch up to its power of two."""
-    batch = 1 << (facts.layout.batch - 1).bit_length()
+    batch = power_of_two(facts.layout.batch)
     chain = ", ".join(
         f"{type(transform).__name__} {transform.k}" if isinstance(transform, Centroids) else type(transform).__name__
         for transform, _ in facts.chain

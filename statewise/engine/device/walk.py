@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from statewise.engine.device.form import Form
-from statewise.engine.device.operands import Facts, Operands, rounded
+from statewise.engine.device.operands import Facts, Operands, power_of_two, rounded
 from statewise.engine.layout import Layout
 from statewise.kernels import codes, load_triton
 from statewise.kernels.launch import Launcher
@@ -87,7 +87,7 @@ class Walk(ABC):
 
     def tile(self) -> tuple[tuple[int, int, int], int]:
         """Grid and tile of the kernels that do one sequence each."""
-        tile = min(1024, max(16, 1 << (self.width - 1).bit_length()))
+        tile = min(1024, max(16, power_of_two(self.width)))
         return (self.batch, self.replicas, -(-self.width // tile)), tile
 
     def launcher(self, kernel: Any, constants: Callable[[], dict[str, Any]], *, alone: bool = False) -> Launcher:
@@ -97,9 +97,9 @@ class Walk(ABC):
             self._launchers[key] = _launcher(kernel, tuple(sorted(constants().items())))
         return self._launchers[key]
 
-    def team_launcher(self, kernel: Any, warps: int, *, alone: bool) -> Launcher:
+    def team_launcher(self, kernel: Any, *, alone: bool) -> Launcher:
         """The launcher of a team."""
-        return self.launcher(kernel, lambda: {**self.all_steps(), **self.meeting(warps, alone=alone)}, alone=alone)
+        return self.launcher(kernel, lambda: {**self.all_steps(), **self.meeting(alone=alone)}, alone=alone)
 
     def all_steps(self) -> dict[str, Any]:
         """The constants of the kernels that make all steps."""
@@ -117,22 +117,17 @@ class Walk(ABC):
     def run(self, first: int, last: int, launch: int) -> None:
         """Some turns."""
 
-    def tiles(self, warps: int) -> dict[str, Any]:
+    def tiles(self) -> dict[str, Any]:
         """The constants of the kernels that make one step."""
-        return {"TILE": self.form.units, "BN": self.form.sequences, "num_warps": warps}
+        return {"TILE": self.form.units, "BN": self.form.sequences, "num_warps": self.form.warps}
 
     def step_grid(self) -> tuple[int, int, int]:
         """The grid of the kernels that make one step."""
         return -(-self.width // self.form.units), self.groups(), self.replicas
 
-    def meeting(self, warps: int, *, alone: bool) -> dict[str, Any]:
+    def meeting(self, *, alone: bool) -> dict[str, Any]:
         """The constants of a team."""
-        return {
-            "UNITS": self.members(),
-            "ALONE": alone,
-            "num_warps": warps,
-            "launch_cooperative_grid": not alone,
-        }
+        return {"UNITS": self.members(), "ALONE": alone, "launch_cooperative_grid": not alone}
 
     def common(self) -> dict[str, Any]:
         """The constants of every kernel."""
@@ -169,6 +164,7 @@ class Walk(ABC):
             "BN": self.form.sequences,
             "PRECISION": "tf32" if torch.get_float32_matmul_precision() != "highest" else "ieee",
             "num_stages": 1,
+            "num_warps": self.form.warps,
         }
 
     def codes(self) -> tuple[tuple[int, ...], ...]:
@@ -179,7 +175,7 @@ class Walk(ABC):
                 similarity = SIMILARITIES.index(transform.similarity)
                 noisy = self.given.drawn[2 * place] is not None
                 flags = (transform.hard, transform.soft_gradient, noisy, self.facts.record)
-                power = max(16, 1 << (transform.k - 1).bit_length())
+                power = max(16, power_of_two(transform.k))
                 found.append((codes.CENTROIDS, transform.k, power, similarity, *map(int, flags)))
             elif isinstance(transform, Noise):
                 found.append((codes.MULTIPLY if transform.mode == "multiplicative" else codes.ADD, int(constant)))
@@ -210,7 +206,7 @@ class Walk(ABC):
 
     def similarities(self) -> Tensor:
         """Room for the parts of the similarities that the members of teams have."""
-        powers = [max(16, 1 << (transform.k - 1).bit_length()) for transform in self.centroids()]
+        powers = [max(16, power_of_two(transform.k)) for transform in self.centroids()]
         if self.form.name != "team" or not powers:
             return self.none
         return self.empty(self.groups() * self.members() * max(powers) * self.form.sequences, wide=True)
@@ -251,6 +247,20 @@ class Walk(ABC):
     def long_row(self, row: int) -> int:
         """A row of the steps, counted in the long buffer."""
         return row + self.batch if self.dense_forward else row
+
+    def rows_of(self, first: int, last: int) -> slice:
+        """The rows of some turns, where they lie side by side: of all, and in the order of time."""
+        return slice(self.facts.layout.offsets[first], self.facts.layout.offsets[last])
+
+    def multiply_into(self, target: Tensor, left: Tensor, right: Tensor, bias: Tensor | None = None) -> None:
+        """A product of matrices for each replica, in their own dtype, into its place."""
+        if self.replicas > 1:
+            product = torch.bmm(left, right)
+            target.copy_(product if bias is None else product + bias.unsqueeze(1))
+        elif bias is None:
+            torch.mm(left[0], right[0], out=target[0])
+        else:
+            torch.addmm(bias[0], left[0], right[0], out=target[0])
 
     def multiply(self, left: Tensor, right: Tensor) -> Tensor:
         """A product of matrices for each replica, added up and given in the wide dtype."""
