@@ -4,7 +4,7 @@ Everything here happens to the hidden state between two steps: it is disturbed, 
 sphere, measured, bounded and read.
 """
 
-from statewise import cells, engine, errors, train, transforms, weights
+from statewise import cells, data, engine, errors, heads, models, objectives, train, transforms, weights
 from statewise.citations import cite
 from statewise.engine import Plan
 from statewise.layers import (
@@ -79,9 +79,13 @@ __all__ = [
     "Zoneout",
     "cells",
     "cite",
+    "data",
     "embedding_dropout",
     "engine",
     "errors",
+    "heads",
+    "models",
+    "objectives",
     "train",
     "transforms",
     "tune",

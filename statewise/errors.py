@@ -70,3 +70,48 @@ class SecondDerivativeError(EngineError):
 
 class MissingExtraError(StatewiseError, ImportError):
     """An optional dependency is not installed."""
+
+
+class DataError(StatewiseError, ValueError):
+    """A file of the user's is missing or malformed; ``where`` names the file and the line."""
+
+
+class RunFolderError(StatewiseError, RuntimeError):
+    """The folder of a run is not what it should be: another run's, damaged, or of other settings."""
+
+
+class RunInUseError(RunFolderError):
+    """Another process writes into the folder of a run."""
+
+
+class DivergedError(NonFiniteError):
+    """A training run came to nothing: its loss is NaN or infinite, or stays worse than at the start.
+
+    Args:
+        where: the run's place in training, in words.
+        got: what was found.
+        wanted: what would have been right.
+        remedy: what the reader can do now.
+        step: the first step, counted from 1, at which it was seen.
+        culprit: the name of the first tensor that is not finite; empty if all are.
+        fraction: how much of that tensor is not finite.
+        checkpoint: the last good resume point; None if there is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        where: str,
+        got: Any,
+        wanted: str,
+        remedy: str = "",
+        step: int = 0,
+        culprit: str = "",
+        fraction: float = 0.0,
+        checkpoint: str | None = None,
+    ) -> None:
+        super().__init__(where=where, got=got, wanted=wanted, remedy=remedy)
+        self.step, self.culprit, self.fraction, self.checkpoint = step, culprit, fraction, checkpoint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (*super().__reduce__(), vars(self))

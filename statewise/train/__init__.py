@@ -1,6 +1,44 @@
-"""Training: a whole step behind one call, as a CUDA graph where that is possible."""
+"""Training: a whole step behind one call, and whole runs that can be killed and go on."""
 
+from statewise.train.averaging import Averaging, NonMonotone
+from statewise.train.choose_optimizer import build_optimizer
+from statewise.train.dynamic import GradientStatistics, dynamic_evaluation, gradient_statistics
+from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
+from statewise.train.fit import Checkpoints, TrainingResult, load_language_model, train_language_model
+from statewise.train.language import LanguageTraining, precisely
 from statewise.train.plan import CaptureError, CaptureWarning, StepPlan
+from statewise.train.progress import Progress
+from statewise.train.run import RunFolder
+from statewise.train.schedules import Divide, EarlyStopping
+from statewise.train.settings import TrainingSettings
 from statewise.train.step import TrainingStep
+from statewise.train.tensorboard import TensorBoard
+from statewise.train.watch import Watch
 
-__all__ = ["CaptureError", "CaptureWarning", "StepPlan", "TrainingStep"]
+__all__ = [
+    "Averaging",
+    "CaptureError",
+    "CaptureWarning",
+    "Checkpoints",
+    "Divide",
+    "EarlyStopping",
+    "GradientStatistics",
+    "LanguageTraining",
+    "NonMonotone",
+    "Progress",
+    "RunFolder",
+    "StepPlan",
+    "TensorBoard",
+    "TrainingResult",
+    "TrainingSettings",
+    "TrainingStep",
+    "Watch",
+    "build_optimizer",
+    "dynamic_evaluation",
+    "evaluate_stream",
+    "evaluate_with_noise",
+    "gradient_statistics",
+    "load_language_model",
+    "precisely",
+    "train_language_model",
+]

@@ -1,0 +1,7 @@
+"""Whole models: what a person trains, saves and asks."""
+
+from statewise.models.config import LanguageModelConfig
+from statewise.models.language import LanguageModel, Losses
+from statewise.models.text import generate, score
+
+__all__ = ["LanguageModel", "LanguageModelConfig", "Losses", "generate", "score"]

@@ -1,0 +1,183 @@
+"""A language model as a handful of numbers and words, which a file or a command line can hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+import statewise.layers as kinds
+from statewise.errors import ArgumentError
+from statewise.layers import RecurrentLayer
+from statewise.models.language import LanguageModel
+from statewise.transforms import (
+    InputDropout,
+    LockedDropout,
+    LockedInputDropout,
+    Noise,
+    OutputDropout,
+    RecurrentDropout,
+    SequenceTransform,
+    Transform,
+)
+from statewise.weights import weight_drop
+
+CELLS = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "mgu": "MGU", "peephole": "PeepholeLSTM", "rac": "RAC"}
+PENALTY = "penalty"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig:
+    """Everything that makes a language model, but its weights and the size of its vocabulary.
+
+    Args:
+        cell: "lstm", "gru", "rnn", "mgu", "peephole" or "rac".
+        nonlinearity: of the "rnn" cell.
+        hidden: the width of each layer, from the bottom.
+        embedding: the width of the embedding; None means that of the top layer.
+        tied: whether the softmax uses the embedding's matrix.
+        head: "softmax", "mixture" or "adaptive".
+        experts: of the mixture.
+        noise: the law of Noisin's noise, or None; see :class:`~statewise.Noise`.
+        gamma: its spread, in the law's own meaning.
+        alpha: its first shape, for "gamma" and "beta".
+        noise_mode: "multiplicative" or "additive".
+        placement: "recurrent", "outputs", "last", or "penalty": noise on the last layer's output that is not drawn, but
+            stood in for by its second-order penalty.
+        input_dropout: of the embeddings.
+        hidden_dropout: of what goes from one layer to the next.
+        recurrent_dropout: of the state that a layer feeds back.
+        output_dropout: of the top layer's output.
+        latent_dropout: of the mixture's vectors.
+        locked: one dropout mask for a whole segment instead of one a step.
+        embedding_dropout: of whole word types.
+        weight_drop: of entries of the recurrent matrices.
+        activation: the factor of AR.
+        temporal: the factor of TAR.
+        zero_biases: whether biases start at 0.
+
+    >>> model = LanguageModelConfig(hidden=(650, 650)).build(10_000)
+    >>> sum(parameter.numel() for parameter in model.parameters())
+    13280400
+    """
+
+    cell: str = "lstm"
+    nonlinearity: str = "tanh"
+    hidden: tuple[int, ...] = (200, 200)
+    embedding: int | None = None
+    tied: bool = True
+    head: str = "softmax"
+    experts: int = 15
+    noise: str | None = None
+    gamma: float = 0.0
+    alpha: float = 2.0
+    noise_mode: str = "multiplicative"
+    placement: str = "recurrent"
+    input_dropout: float = 0.0
+    hidden_dropout: float = 0.0
+    recurrent_dropout: float = 0.0
+    output_dropout: float = 0.0
+    latent_dropout: float = 0.0
+    locked: bool = False
+    embedding_dropout: float = 0.0
+    weight_drop: float = 0.0
+    activation: float = 0.0
+    temporal: float = 0.0
+    zero_biases: bool = True
+
+    def __post_init__(self) -> None:
+        if self.cell not in CELLS:
+            raise ArgumentError(where="LanguageModelConfig.cell", got=self.cell, wanted=f"one of {', '.join(CELLS)}")
+        if not self.hidden or not all(type(width) is int and width > 0 for width in self.hidden):
+            raise ArgumentError(
+                where="LanguageModelConfig.hidden",
+                got=self.hidden,
+                wanted="the width of each layer, such as (200, 200)",
+            )
+        if self.noise is None and self.gamma != 0.0:
+            raise ArgumentError(
+                where="LanguageModelConfig.gamma",
+                got=f"{self.gamma} without noise",
+                wanted="the law that it belongs to",
+                remedy='Give noise="gaussian", or leave gamma at 0.',
+            )
+        self._noise()
+
+    def build(self, words: int, *, generator: torch.Generator | None = None) -> LanguageModel:
+        """The model for a vocabulary, with fresh weights.
+
+        Args:
+            words: size of the vocabulary.
+            generator: source of the initial weights; None means torch's global one.
+        """
+        layers = self._layers()
+        model = LanguageModel(
+            words,
+            layers,
+            head=self.head,
+            tied=self.tied,
+            outputs=self._outputs(),
+            experts=self.experts,
+            latent_dropout=self.latent_dropout,
+            embedding_dropout=self.embedding_dropout,
+            activation=self.activation,
+            temporal=self.temporal,
+            stand_in=self._noise() if self.placement == PENALTY else None,
+            zero_biases=self.zero_biases,
+            generator=generator,
+        )
+        if self.weight_drop > 0.0:
+            for layer in layers:
+                weight_drop(layer, [f"weight_hh_l{i}" for i in range(layer.num_layers)], p=self.weight_drop)
+        return model
+
+    def _layers(self) -> list[RecurrentLayer]:
+        """Layers of one width as one stack, which an accelerator runs as a wavefront; else one by one."""
+        width = self.embedding or self.hidden[-1]
+        if len(set(self.hidden)) == 1:
+            return [self._layer(width, self.hidden[0], 0, len(self.hidden))]
+        below = (width, *self.hidden)
+        return [self._layer(below[i], hidden, i, 1) for i, hidden in enumerate(self.hidden)]
+
+    def _layer(self, input_size: int, hidden_size: int, first: int, count: int) -> RecurrentLayer:
+        options: dict[str, Any] = {"nonlinearity": self.nonlinearity} if self.cell == "rnn" else {}
+        kind = getattr(kinds, CELLS[self.cell])
+        layer = kind(input_size, hidden_size, count, transforms=self._transforms(first, count), **options)
+        assert isinstance(layer, RecurrentLayer)
+        return layer
+
+    def _transforms(self, first: int, count: int) -> list[Transform]:
+        """What acts inside the layers ``first`` to ``first + count``: all but what leaves the top."""
+        top = len(self.hidden) - 1
+        drop = LockedInputDropout if self.locked else InputDropout
+        found: list[Transform] = []
+        upper = tuple(i for i in range(count) if first + i > 0)
+        lower = tuple(i for i in range(count) if first + i < top)
+        if self.input_dropout > 0.0 and first == 0:
+            found.append(drop(self.input_dropout, layers=(0,)))
+        noise = self._noise()
+        if noise is not None and self.placement == "recurrent":
+            found.append(noise)
+        if noise is not None and self.placement == "outputs" and lower:
+            found.append(Noise(noise.law, noise.gamma, noise.alpha, mode=noise.mode, placement="outputs", layers=lower))
+        if self.hidden_dropout > 0.0 and upper:
+            found.append(drop(self.hidden_dropout, layers=upper))
+        if self.recurrent_dropout > 0.0:
+            found.append(RecurrentDropout(self.recurrent_dropout, locked=self.locked))
+        return found
+
+    def _outputs(self) -> list[SequenceTransform]:
+        """What acts on the top layer's output, where the temporal penalty does not see it."""
+        noise, found = self._noise(), list[SequenceTransform]()
+        if noise is not None and self.placement in ("outputs", "last"):
+            found.append(Noise(noise.law, noise.gamma, noise.alpha, mode=noise.mode, placement="last"))
+        if self.output_dropout > 0.0:
+            found.append((LockedDropout if self.locked else OutputDropout)(self.output_dropout))
+        return found
+
+    def _noise(self) -> Noise | None:
+        if self.noise is None:
+            return None
+        placement = "last" if self.placement == PENALTY else self.placement
+        return Noise(self.noise, self.gamma, self.alpha, mode=self.noise_mode, placement=placement)

@@ -1,0 +1,108 @@
+"""Several processes that train one model, each on its share of the columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class World:
+    """Which process this is, and of how many.
+
+    >>> World().first
+    True
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes and prints."""
+        return self.rank == 0
+
+    def wrapped(self, model: nn.Module, device: torch.device) -> nn.Module:
+        """The model such that all processes see the mean of their gradients."""
+        if self.size == 1:
+            return model
+        ids = [device.index or 0] if device.type == "cuda" else None
+        # Masks of weight drop are buffers, and each process has its own.
+        return DistributedDataParallel(model, device_ids=ids, broadcast_buffers=False)
+
+    def agreed(self, value: float) -> float:
+        """The first process's value, in all processes."""
+        if self.size == 1:
+            return value
+        shared = torch.tensor(value, dtype=torch.float64, device=_where())
+        dist.broadcast(shared, src=0)
+        return float(shared)
+
+    def summed(self, values: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.size > 1:
+            dist.all_reduce(values)
+        return values
+
+    def gathered(self, tensor: Tensor) -> list[Tensor]:
+        """The tensors of all processes, in the order of their ranks; their shapes must agree."""
+        if self.size == 1:
+            return [tensor]
+        moved = tensor.to(_where()).contiguous()
+        parts = [torch.empty_like(moved) for _ in range(self.size)]
+        dist.all_gather(parts, moved)
+        return [part.to(tensor.device) for part in parts]
+
+    def wait(self) -> None:
+        """Go on when all processes have come here."""
+        if self.size > 1:
+            dist.barrier()
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[World]:
+    """The processes that torchrun has started, joined for a while; alone, where it has not.
+
+    A process group that exists already is used and left as it is.
+
+    Args:
+        device: where this process computes; NCCL joins CUDA devices, gloo CPUs.
+
+    >>> with joined(torch.device("cpu")) as world:
+    ...     world
+    World(rank=0, size=1)
+    """
+    if not dist.is_available() or ("WORLD_SIZE" not in os.environ and not dist.is_initialized()):
+        yield World()
+        return
+    ours = not dist.is_initialized()
+    if ours:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield World(dist.get_rank(), dist.get_world_size())
+    finally:
+        if ours:
+            dist.destroy_process_group()
+
+
+def own_device(device: torch.device) -> torch.device:
+    """The device of this process among those that torchrun has started on a machine.
+
+    >>> own_device(torch.device("cpu"))
+    device(type='cpu')
+    """
+    if device.type != "cuda" or device.index is not None:
+        return device
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device())))
+
+
+def _where() -> torch.device:
+    """Where the group's backend takes tensors."""
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")

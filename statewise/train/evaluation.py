@@ -1,0 +1,88 @@
+"""How well a language model predicts a text, each token counted once."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from statewise.data import Columns, TokenStream
+from statewise.errors import ArgumentError
+from statewise.models import LanguageModel, score
+from statewise.models.text import Score, in_mode
+from statewise.objectives import tile
+
+TOKENS_AT_ONCE = 4096
+
+
+def evaluate_stream(
+    model: LanguageModel,
+    stream: TokenStream,
+    *,
+    batch: int = 1,
+    device: torch.device | str = "cpu",
+    at_once: int = TOKENS_AT_ONCE,
+) -> Score:
+    """Score every token of a stream but the first, with the state carried and everything random switched off.
+
+    The stream is read in ``batch`` columns, each of which begins with a fresh state and with the token before it. So
+    one column gives the model the whole past, and more of them are faster.
+
+    Args:
+        model: the language model, on ``device``.
+        stream: the tokens.
+        batch: columns.
+        device: where the model is.
+        at_once: tokens of a segment, all columns together; changes memory and speed, not the result.
+
+    >>> import statewise
+    >>> model = LanguageModel(10, statewise.LSTM(4, 4))
+    >>> evaluate_stream(model, TokenStream(torch.arange(10).numpy()), batch=2).tokens
+    9
+    """
+    columns = Columns(stream, batch, overlap=True, remainder=True).to(device)
+    return score(model, columns.segments(max(1, at_once // batch)))
+
+
+def evaluate_with_noise(
+    model: LanguageModel,
+    stream: TokenStream,
+    *,
+    samples: int,
+    batch: int = 1,
+    device: torch.device | str = "cpu",
+    at_once: int = TOKENS_AT_ONCE,
+    generator: torch.Generator | None = None,
+) -> Score:
+    """Score every token of a stream but the first with noise and dropout on, averaged over many draws.
+
+    ``-log mean_k p(x_t | z_t^(k))``: the Monte-Carlo predictive of an ensemble whose members share their weights, each
+    with a state of its own (Dieng et al. 2018, section 4; Gal & Ghahramani 2016).
+
+    Args:
+        model: the language model, on ``device``.
+        stream: the tokens.
+        samples: how many draws.
+        batch: columns, each with so many copies.
+        device: where the model is.
+        at_once: tokens of a segment, all columns and copies together.
+        generator: source of all draws, on ``device``; None means torch's global one.
+
+    >>> import statewise
+    >>> model = LanguageModel(10, statewise.LSTM(4, 4, transforms=statewise.Noise("gaussian", 1.0)))
+    >>> evaluate_with_noise(model, TokenStream(torch.arange(10).numpy()), samples=3).tokens
+    9
+    """
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+        raise ArgumentError(where="evaluate_with_noise.samples", got=samples, wanted="a whole number >= 1")
+    columns = Columns(stream, batch, overlap=True, remainder=True).to(device)
+    state, sums = None, list[Tensor]()
+    with in_mode(model, training=True), torch.no_grad():
+        for tokens, targets in columns.segments(max(1, at_once // (batch * samples))):
+            features, _, state = model.features(tile(tokens, samples), state, generator=generator)
+            repeated = tile(targets.clamp(min=0), samples)
+            nll = model.head.nll(features, repeated, generator=generator).double()
+            averaged = (-nll).unflatten(1, (samples, columns.batch_size)).logsumexp(1) - math.log(samples)
+            sums.append(torch.where(targets >= 0, -averaged, 0.0).sum())
+    return Score(float(torch.stack(sums).sum()), columns.predicted, state)

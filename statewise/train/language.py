@@ -1,0 +1,271 @@
+"""Training a language model: the state of a run, and one update after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from statewise.data import Columns, Corpus, bptt_lengths
+from statewise.models import LanguageModel
+from statewise.models.text import perplexity
+from statewise.objectives import tile
+from statewise.train.averaging import Averaging, NonMonotone
+from statewise.train.choose_optimizer import build_optimizer
+from statewise.train.distributed import World
+from statewise.train.evaluation import evaluate_stream
+from statewise.train.schedules import Divide, EarlyStopping
+from statewise.train.settings import TrainingSettings
+from statewise.train.step import TrainingStep
+from statewise.train.watch import Watch
+
+GRAPHS = 64  # random lengths of segments make many kinds of calls
+
+
+class Objective(nn.Module):
+    """A language model as a function of a segment, which is what data-parallel training can wrap.
+
+    Args:
+        model: the language model.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, tuple[Tensor, Any]]:
+        """What is minimised, and beside it the negative log-likelihood and the state."""
+        losses = self.model.loss(tokens, targets, state)
+        return losses.total, (losses.nll, losses.state)
+
+
+@dataclass
+class Position:
+    """Where a run is.
+
+    Args:
+        epoch: how many epochs are complete.
+        segment: the number of the next segment within the epoch.
+        row: where it begins.
+        updates: how many updates there were in all.
+    """
+
+    epoch: int = 0
+    segment: int = 0
+    row: int = 0
+    updates: int = 0
+
+
+@dataclass
+class Best:
+    """The best model so far.
+
+    Args:
+        nll: its validation loss.
+        epoch: after how many epochs it was found; 0 for none.
+        weights: its parameters, by name.
+    """
+
+    nll: float = math.inf
+    epoch: int = 0
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+
+class LanguageTraining:
+    """The training of a language model: everything that changes while it runs, and how.
+
+    Truncated backpropagation through time over parallel columns, with the state carried from segment to segment and
+    forgotten at the beginning of an epoch (Dieng et al. 2018, Algorithm 1).
+
+    All that is drawn comes from torch's global generator of the device, so that a captured step can draw; whoever runs
+    this keeps that generator for it, as :func:`~statewise.train.train_language_model` does.
+
+    Args:
+        model: what is trained, on ``device``.
+        settings: how.
+        corpus: on what.
+        device: where.
+        world: this process among those that train together.
+        graph: as for :class:`TrainingStep`.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        settings: TrainingSettings,
+        corpus: Corpus,
+        *,
+        device: torch.device,
+        world: World | None = None,
+        graph: Any = "auto",
+    ) -> None:
+        self.model, self.settings, self.corpus, self.device = model, settings, corpus, device
+        self.world = world or World()
+        self.position, self.best, self.lr = Position(), Best(), settings.lr
+        parameters = list(model.parameters())
+        self.optimizer = build_optimizer(
+            settings.optimizer,  # type: ignore[arg-type]
+            parameters,
+            lr=settings.lr,
+            weight_decay=settings.weight_decay,
+        )
+        self.averaging = Averaging(parameters)
+        if settings.averaging == "always":
+            self.averaging.start()
+        self.non_monotone = NonMonotone(settings.non_monotone)
+        self.divide = None if settings.divide is None else Divide(settings.divide)
+        self.stopping = EarlyStopping(settings.patience or settings.epochs + 1)
+        # On a CPU nothing waits, and a look after every step finds the first tensor that went wrong.
+        self.watch = Watch(every=1 if device.type == "cpu" else 50)
+        columns = Columns(corpus.train, settings.batch)
+        self.columns = columns.shard(self.world.rank, self.world.size).to(device)
+        wrapped = self.world.wrapped(Objective(model), device)
+        graph = graph if self.world.size == 1 else False
+        self.step = TrainingStep(wrapped, _call, self.optimizer, clip=settings.clip, graph=graph, keep=GRAPHS)
+        self.carried: Any = None
+        self.summed_nll = torch.zeros((), dtype=torch.float64, device=device)
+
+    def updates(self, *, checkpoint: str | None = None) -> Iterator[float]:
+        """Train to the end of the epoch; yields after every update how much of the epoch is done.
+
+        Args:
+            checkpoint: the last good resume point, for the error of a run that comes to nothing.
+        """
+        self.model.train()
+        lengths = self._lengths()
+        while self.position.segment < len(lengths):
+            length = lengths[self.position.segment]
+            self._update(length, checkpoint)
+            yield self.position.row / len(self.columns)
+
+    def close_epoch(self, *, checkpoint: str | None = None) -> dict[str, Any]:
+        """Validate, keep the best, and let the rules act; gives the record of the epoch.
+
+        Args:
+            checkpoint: the last good resume point, for the error of a run that comes to nothing.
+        """
+        self.watch.look(model=self.model, checkpoint=checkpoint)
+        tokens = self.columns.predicted * self.settings.samples * self.world.size
+        train_nll = float(self.world.summed(self.summed_nll.clone())) / tokens
+        averaged, lr = self.averaging.count > 0, self.lr
+        with self.averaging.swapped(), precisely(self.evaluation_precision, self.device):
+            valid = evaluate_stream(self.model, self.corpus.valid, batch=self.settings.valid_batch, device=self.device)
+            valid_nll = self.world.agreed(valid.nll / valid.tokens)
+            if valid_nll < self.best.nll:
+                self._keep(valid_nll)
+        self._apply_rules(valid_nll)
+        self.position.epoch += 1
+        self.position.segment = self.position.row = 0
+        self.carried = None
+        self.summed_nll.zero_()
+        return {
+            "epoch": self.position.epoch,
+            "updates": self.position.updates,
+            "train_perplexity": perplexity(train_nll),
+            "valid_perplexity": perplexity(valid_nll),
+            "lr": lr,
+            "averaged": averaged,
+        }
+
+    @property
+    def evaluation_precision(self) -> str:
+        """Products as in training, but nothing is rounded to bfloat16."""
+        return "single" if self.settings.precision == "single" else "tf32"
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to train."""
+        stale = self.stopping.count - self.stopping.best_at >= self.stopping.patience
+        return self.position.segment == 0 and (stale or self.position.epoch >= self.settings.epochs)
+
+    @contextmanager
+    def best_weights(self) -> Iterator[None]:
+        """A region in which the model has the best weights; afterwards those of now."""
+        kept = {name: parameter.detach().clone() for name, parameter in self.model.named_parameters()}
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(self.best.weights.get(name, parameter))
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, parameter in self.model.named_parameters():
+                    parameter.copy_(kept[name])
+
+    def _update(self, length: int, checkpoint: str | None) -> None:
+        tokens, targets = self.columns.segment(self.position.row, length)
+        tokens, targets = (tile(part, self.settings.samples) for part in (tokens, targets))
+        self._set_lr(self.lr * length / self.settings.bptt if self.settings.random_bptt else self.lr)
+        with precisely(self.settings.precision, self.device):
+            total, (nll, self.carried) = self.step(tokens, targets, self.carried)
+        self.averaging.update()
+        self.summed_nll.add_(nll, alpha=targets.numel())
+        self.position.updates += 1
+        self.position.segment += 1
+        self.position.row += length
+        self.watch.step(total, model=self.model, states=self.carried, checkpoint=checkpoint)
+
+    def _lengths(self) -> list[int]:
+        """The lengths of the segments of this epoch, the same whenever they are asked for."""
+        generator = torch.Generator().manual_seed(self.settings.seed + (self.position.epoch << 32))
+        random = self.settings.random_bptt
+        return bptt_lengths(len(self.columns), base=self.settings.bptt, random=random, generator=generator)
+
+    def _set_lr(self, lr: float) -> None:
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
+
+    def _keep(self, valid_nll: float) -> None:
+        self.best.nll, self.best.epoch = valid_nll, self.position.epoch + 1
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                if name in self.best.weights:
+                    self.best.weights[name].copy_(parameter)
+                else:
+                    self.best.weights[name] = parameter.detach().clone()
+
+    def _apply_rules(self, valid_nll: float) -> None:
+        self.stopping.observe(valid_nll)
+        waiting = self.settings.averaging == "non-monotone" and not self.averaging.started
+        if waiting and self.non_monotone.observe(valid_nll):
+            self.averaging.start()
+        if self.divide is not None:
+            self._set_lr(self.lr)
+            self.divide.observe(valid_nll, self.optimizer)
+            self.lr = float(self.optimizer.param_groups[0]["lr"])
+
+
+@contextmanager
+def precisely(precision: str, device: torch.device) -> Iterator[None]:
+    """A region with products of a precision; afterwards torch's setting is what it was.
+
+    Args:
+        precision: "single", "tf32" or "bf16".
+        device: where autocast acts.
+
+    >>> with precisely("tf32", torch.device("cpu")):
+    ...     torch.get_float32_matmul_precision()
+    'high'
+    """
+    before = torch.get_float32_matmul_precision()
+    mixed: AbstractContextManager[Any] = nullcontext()
+    if precision == "bf16":
+        mixed = torch.autocast(device.type, dtype=torch.bfloat16)
+    torch.set_float32_matmul_precision("highest" if precision == "single" else "high")
+    try:
+        with mixed:
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _call(objective: nn.Module, tokens: Tensor, targets: Tensor, state: Any) -> Any:
+    return objective(tokens, targets, state)

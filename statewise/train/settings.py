@@ -1,0 +1,98 @@
+"""How a language model is trained, as numbers and words that a file or a command line can hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from statewise.errors import ArgumentError
+
+OPTIMIZERS = ("sgd", "adam", "rmsprop")
+AVERAGING = ("never", "always", "non-monotone")
+PRECISIONS = ("single", "tf32", "bf16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """Everything that training a language model depends on, but the model, the data and the machine.
+
+    The defaults are the recipe of Dieng et al. 2018, section 5, for Penn Treebank.
+
+    Args:
+        epochs: passes over the training text.
+        batch: parallel columns into which the text is cut.
+        bptt: tokens of a segment, through which gradients flow.
+        random_bptt: draw the lengths of segments around ``bptt``, and scale the learning rate with them (Merity et al.
+            2018).
+        optimizer: "sgd", "adam" or "rmsprop".
+        lr: the learning rate.
+        weight_decay: the factor of the coupled L2 penalty.
+        clip: the largest norm of the whole gradient; None for none.
+        divide: what the learning rate is divided by when the validation loss is no new best; None for never.
+        averaging: average the iterates "never", "always", or from when the validation loss stops falling on
+            ("non-monotone", NT-ASGD).
+        non_monotone: how many validation losses that test lets off.
+        patience: end the run after so many epochs without a new best; None for never.
+        samples: how many draws of noise a token is trained on at once (the K-sample objective).
+        precision: "single", "tf32" (products in TF32) or "bf16" (the same, and autocast to bfloat16 outside the
+            recurrence).
+        seed: of weights, noise and lengths.
+        valid_batch: columns in which the validation text is read.
+        test_batch: columns in which the test text is read.
+
+    >>> TrainingSettings(epochs=3).lr
+    30.0
+    """
+
+    epochs: int = 200
+    batch: int = 80
+    bptt: int = 35
+    random_bptt: bool = False
+    optimizer: str = "sgd"
+    lr: float = 30.0
+    weight_decay: float = 0.0
+    clip: float | None = 0.25
+    divide: float | None = 1.2
+    averaging: str = "non-monotone"
+    non_monotone: int = 5
+    patience: int | None = None
+    samples: int = 1
+    precision: str = "single"
+    seed: int = 1111
+    valid_batch: int = 10
+    test_batch: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "bptt", "non_monotone", "samples", "valid_batch", "test_batch"):
+            _check(name, getattr(self, name), whole=True)
+        for name in ("patience", "clip", "divide"):
+            if getattr(self, name) is not None:
+                _check(name, getattr(self, name), whole=name == "patience")
+        _check("lr", self.lr)
+        if isinstance(self.weight_decay, bool) or not 0 <= self.weight_decay < math.inf:
+            raise ArgumentError(
+                where="TrainingSettings.weight_decay", got=self.weight_decay, wanted="a finite number >= 0"
+            )
+        for name, known in (("optimizer", OPTIMIZERS), ("averaging", AVERAGING), ("precision", PRECISIONS)):
+            if getattr(self, name) not in known:
+                raise ArgumentError(
+                    where=f"TrainingSettings.{name}", got=getattr(self, name), wanted=f"one of {', '.join(known)}"
+                )
+
+
+def as_json(config: Any) -> dict[str, Any]:
+    """The fields of a dataclass as JSON holds them.
+
+    >>> as_json(TrainingSettings(epochs=3))["epochs"]
+    3
+    """
+    values = {entry.name: getattr(config, entry.name) for entry in fields(config)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _check(name: str, value: object, *, whole: bool = False) -> None:
+    kind = int if whole else int | float
+    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < math.inf:
+        wanted = "a whole number >= 1" if whole else "a finite number > 0"
+        raise ArgumentError(where=f"TrainingSettings.{name}", got=value, wanted=wanted)

@@ -1,0 +1,125 @@
+"""Tensors and a document in one file that is either whole or not there: safetensors, never pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from statewise.errors import ArgumentError, DtypeError, RunFolderError
+from statewise.files import write_atomically
+from statewise.train.metrics import strict
+
+_DOCUMENT, _ALIASES = "document", "aliases"
+_RESERVED = "__metadata__"
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> None:
+    """Write tensors and a JSON document into one file, at once.
+
+    A tensor with several names, such as a tied weight, is stored once; the file's metadata names the others.
+
+    Args:
+        path: the file to make or to replace.
+        tensors: of any dtype and device, by name.
+        document: what JSON can hold; NaN becomes null, infinity the text ``"inf"``.
+
+    >>> import tempfile
+    >>> weight = torch.ones(2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_tensors(Path(folder) / "model.safetensors", {"in": weight, "out": weight}, {"epoch": 3})
+    ...     tensors, document = read_tensors(Path(folder) / "model.safetensors")
+    >>> tensors["in"] is tensors["out"], document
+    (True, {'epoch': 3})
+    """
+    unique, aliases = _unique(tensors)
+    metadata = {
+        _DOCUMENT: json.dumps(strict(document, "document"), allow_nan=False),
+        _ALIASES: json.dumps(aliases),
+    }
+    write_atomically(path, save(_own_memory(unique), metadata))
+
+
+def read_tensors(path: Path, device: torch.device | str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the document of a file.
+
+    Args:
+        path: the file.
+        device: where the tensors go. The state of a generator is wanted on the CPU whatever its device.
+    """
+    with _opened(path, device) as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
+        metadata = _metadata(path, file.metadata())
+    for alias, name in json.loads(metadata[_ALIASES]).items():
+        tensors[alias] = tensors[name]
+    return tensors, json.loads(metadata[_DOCUMENT])
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The document of a file alone, without its tensors."""
+    with _opened(path, "cpu") as file:
+        document: dict[str, Any] = json.loads(_metadata(path, file.metadata())[_DOCUMENT])
+    return document
+
+
+def _opened(path: Path, device: torch.device | str) -> Any:
+    try:
+        return safe_open(str(path), framework="pt", device=str(device))
+    except SafetensorError as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _metadata(path: Path, metadata: dict[str, str] | None) -> dict[str, str]:
+    missing = {_DOCUMENT, _ALIASES} - set(metadata or {})
+    if metadata is None or missing:
+        raise _damaged(path, "no document in its metadata")
+    return metadata
+
+
+def _damaged(path: Path, got: str) -> RunFolderError:
+    return RunFolderError(
+        where=str(path),
+        got=got,
+        wanted="a safetensors file written by statewise",
+        remedy="Put the file back from a copy, or begin a new run in another folder.",
+    )
+
+
+def _unique(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Each tensor under its first name, and the first name of each other name."""
+    first: dict[Any, str] = {}
+    unique, aliases = {}, {}
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise DtypeError(where=f"tensors[{name!r}]", got=type(tensor).__name__, wanted="a tensor")
+        if name == _RESERVED:
+            raise ArgumentError(where="tensors", got=name, wanted="a name that the file format has not taken")
+        known = first.setdefault(_place(tensor, name), name)
+        if known == name:
+            unique[name] = tensor
+        else:
+            aliases[name] = known
+    return unique, aliases
+
+
+def _place(tensor: Tensor, name: str) -> Any:
+    if not tensor.numel():  # nothing lies nowhere: empty tensors share an address without being tied
+        return name
+    return tensor.device, tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
+
+
+def _own_memory(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Contiguous tensors that share no memory, as the format wants them."""
+    owned, storages = {}, set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach()
+        storage = tensor.untyped_storage().data_ptr()
+        owned[name] = tensor.clone().contiguous() if storage in storages else tensor.contiguous()
+        storages.add(storage)
+    return owned
