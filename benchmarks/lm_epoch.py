@@ -37,6 +37,7 @@ from statewise.models import LanguageModelConfig
 from statewise.train import LanguageTraining, TrainingSettings, TrainingStep, precisely
 
 MOST_SECONDS, LEAST_RATIO = 1.5, 2.5
+WARMUP = 4  # an epoch's first and last segment have shapes of their own, and three calls of a kind run eagerly
 SMALL = 100  # a CPU does one part of so many
 
 
@@ -113,7 +114,7 @@ def seconds(epoch: Callable[[], None], device: torch.device) -> float:
 
 
 def measure(precision: str, rounds: int, device: torch.device) -> dict[str, Any]:
-    """The columns take turns, after two epochs each for compilation and capture."""
+    """The columns take turns, after epochs for compilation and for the capture of every kind of segment."""
     full = device.type == "cuda"
     text = corpus(10_000 if full else 500, 929_589 if full else 929_589 // SMALL)
     hidden = 650 if full else 64
@@ -123,10 +124,10 @@ def measure(precision: str, rounds: int, device: torch.device) -> dict[str, Any]
         "cuDNN, plain, captured": theirs(text, precision, hidden, device, graph=True),
     }
     times: dict[str, list[float]] = {name: [] for name in columns}
-    for turn in range(rounds + 2):
+    for turn in range(rounds + WARMUP):
         for name, epoch in columns.items():
             taken = seconds(epoch, device)
-            if turn >= 2:
+            if turn >= WARMUP:
                 times[name].append(taken)
     mine, eager, captured = times.values()
     return {

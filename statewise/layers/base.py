@@ -317,17 +317,21 @@ class RecurrentLayer(LayerParts):
         suffix, slot = self._suffixes(layer)[direction], layer * self.num_directions + direction
         states, memories, at_one = initial
         mixes = any(isinstance(t, ThroughTimeMix) and t.acts_on(layer, self.num_layers) for t in self._transforms)
+
+        def weight(name: str) -> Tensor:
+            return self._in_dtype_of(batch, name + suffix)
+
         call = Recurrence(
             cell=self.cell,
             layout=batch.layout,
             reverse=direction == 1,
             inputs=rows,
             input_term=None,
-            weight_ih=getattr(self, "weight_ih" + suffix),
-            bias_ih=getattr(self, "bias_ih" + suffix) if self.bias else None,
-            weight_hh=getattr(self, "weight_hh" + suffix),
-            bias_hh=getattr(self, "bias_hh" + suffix) if self.bias else None,
-            extra=tuple(getattr(self, name + suffix) for name, _ in self.cell.extra_parameters),
+            weight_ih=weight("weight_ih"),
+            bias_ih=weight("bias_ih") if self.bias else None,
+            weight_hh=weight("weight_hh"),
+            bias_hh=weight("bias_hh") if self.bias else None,
+            extra=tuple(weight(name) for name, _ in self.cell.extra_parameters),
             initial_state=states[slot],
             initial_memory=None if memories is None else memories[slot],
             start_at_one=at_one,
@@ -338,6 +342,12 @@ class RecurrentLayer(LayerParts):
         )
         return self._mask_gates(call, layer, direction, batch, draws)
 
+    def _in_dtype_of(self, batch: Batch, name: str) -> Tensor:
+        """A weight in the dtype in which the batch is computed, which under autocast may be another than its own."""
+        weight = getattr(self, name)
+        assert isinstance(weight, Tensor)
+        return weight.to(batch.rows.dtype)
+
     def _chain(self, layer: int, direction: int, batch: Batch, draws: Draws) -> tuple[Step, ...]:
         chain = []
         for index, transform in enumerate(self._transforms):
@@ -345,7 +355,8 @@ class RecurrentLayer(LayerParts):
             if drawn is None or transform.place is not Place.STATE or not isinstance(transform, StateTransform):
                 continue
             suffix = self._suffixes(layer)[direction]
-            learnt = tuple(getattr(self, name + suffix) for name in self._learnt(index, transform, layer))
+            names = self._learnt(index, transform, layer)
+            learnt = tuple(self._in_dtype_of(batch, name + suffix) for name in names)
             chain.append(Step(transform, tuple(self._lay_out(tensor, batch) for tensor in drawn), learnt))
         return tuple(chain)
 

@@ -72,7 +72,7 @@ def read(
     if not isinstance(data, Tensor):
         raise DtypeError(where=f"{where} input", got=type(source).__name__, wanted="a tensor or a PackedSequence")
     autocast = autocast_is_on(data.device)
-    data = check_kind(data, where=f"{where} input", like=like, convert=autocast)
+    data = check_kind(data, where=f"{where} input", like=like, convert=autocast).to(computing_dtype(like))
     if packed is not None:
         batch = Batch(data, _read_packed(packed, where=where), True, packed, autocast)
     else:
@@ -155,8 +155,22 @@ def autocast_is_on(device: torch.device) -> bool:
     return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
+def computing_dtype(weight: Tensor) -> torch.dtype:
+    """The dtype in which a layer computes: autocast's on a CUDA device, as torch.nn's layers do, else its weights'.
+
+    On a CPU half precision gains nothing in a recurrence, and loses digits.
+
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+    ...     computing_dtype(torch.zeros(1))
+    torch.float32
+    """
+    if weight.device.type != "cuda" or not autocast_is_on(weight.device) or weight.dtype == torch.float64:
+        return weight.dtype
+    return torch.get_autocast_dtype("cuda")
+
+
 def autocast_off(device: torch.device) -> AbstractContextManager[object]:
-    """A region without autocast: a recurrence computes in the dtype of its weights."""
+    """A region without autocast: a recurrence computes all in one dtype."""
     # Not every device has autocast, and torch refuses even to switch it off there.
     return torch.autocast(device.type, enabled=False) if autocast_is_on(device) else nullcontext()
 

@@ -51,34 +51,6 @@ def test_a_tied_softmax_moves_with_the_embedding() -> None:
     assert torch.equal(matrix, before), "the embedding's owner fills it"
 
 
-def test_two_experts_mix_their_probabilities_by_their_weights() -> None:
-    # Known answer 22: experts (0.9, 0.1) and (0.2, 0.8), evenly mixed, give (0.55, 0.45).
-    head = MixtureOfSoftmaxes(1, 2, experts=2, latent=2).double()
-    logits = torch.tensor([[0.9, 0.1], [0.2, 0.8]], dtype=torch.float64).log()
-    scale = 10.0  # tanh must reach the logits
-    with torch.no_grad():
-        head.prior.weight.zero_()
-        head.latent.weight.zero_()
-        head.latent.bias.copy_((logits / scale).atanh().flatten())
-        head.weight.copy_(scale * torch.eye(2))
-    found = head.log_prob(torch.ones(1, 1, 1, dtype=torch.float64)).exp().flatten()
-    torch.testing.assert_close(found, torch.tensor([0.55, 0.45], dtype=torch.float64))
-
-
-def test_only_a_mixture_breaks_the_rank_of_the_states(generator: torch.Generator) -> None:
-    # Known answer 22: d = 3 gives rank 4 at most, four experts the full rank of 30 words.
-    states = torch.randn(40, 1, 3, generator=generator, dtype=torch.float64)
-    one = MixtureOfSoftmaxes(3, 30, experts=1).double()
-    four = MixtureOfSoftmaxes(3, 30, experts=4).double()
-    for head in (one, four):
-        with torch.no_grad():
-            for parameter in head.parameters():
-                parameter.normal_(std=1.5, generator=generator)
-            head.bias.zero_()
-    ranks = [int(torch.linalg.matrix_rank(head.log_prob(states).squeeze(1).detach())) for head in (one, four)]
-    assert ranks == [4, 30]
-
-
 def test_the_mixtures_dropout_acts_in_training_only(generator: torch.Generator) -> None:
     head = MixtureOfSoftmaxes(WIDTH, WORDS, experts=2, dropout=0.5)
     states, words = torch.randn(4, 2, WIDTH, generator=generator), torch.randint(WORDS, (4, 2), generator=generator)

@@ -371,6 +371,19 @@ class TestAutocast:
         assert output.isfinite().all()
         assert all(parameter.grad is not None for parameter in (*below.parameters(), *start.parameters()))
 
+    @pytest.mark.gpu
+    @EVERY_LAYER
+    def test_on_a_device_it_computes_in_the_dtype_of_autocast_as_torchs_layers_do(self, kind: Any, x: Tensor) -> None:
+        layer, x = make(kind, transforms=statewise.Noise("gaussian", 0.5)).cuda(), x.cuda()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            draws = layer.draw(x)
+            output, _ = layer(x, draws=draws)
+        output.float().square().sum().backward()
+        assert output.dtype == torch.bfloat16
+        assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in layer.parameters())
+        half, _ = copy.deepcopy(layer).bfloat16()(x.bfloat16(), draws=draws)
+        torch.testing.assert_close(output, half)
+
     def test_whole_numbers_are_refused_under_autocast_too(self, x: Tensor) -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(statewise.errors.DtypeError):
             LSTM(INPUT, HIDDEN)(x.long())

@@ -314,7 +314,8 @@ def test_the_k_sample_loss_has_the_same_mean_and_a_kth_of_the_variance(generator
     def nll(states: Tensor, targets: Tensor) -> Tensor:
         """The mean over the K copies of each of many independent batches of one sequence."""
         losses = -F.log_prob(states, targets).sum(0)
-        return losses.unflatten(0, (-1, repeats)).mean(0)
+        copies: Tensor = losses.unflatten(0, (-1, repeats))
+        return copies.mean(0)
 
     found = {}
     for samples in (1, 4):
@@ -337,7 +338,7 @@ def test_the_k_sample_loss_has_the_same_mean_and_a_kth_of_the_variance(generator
 
 def test_a_mixture_of_softmaxes_has_no_explicit_penalty() -> None:
     with pytest.raises(TypeError, match="no explicit penalty"):
-        Readout.of(MixtureOfSoftmaxes(3, 4, experts=2), Categorical())  # type: ignore[arg-type]
+        Readout.of(MixtureOfSoftmaxes(3, 4, experts=2), Categorical())
 
 
 def test_fed_back_noise_has_no_explicit_penalty(clean: Tensor) -> None:
