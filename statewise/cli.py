@@ -9,9 +9,13 @@ from jsonargparse import ArgumentParser
 
 import statewise
 from statewise import demo, doctor
-from statewise.errors import ArgumentError
+from statewise.commands import evaluate, generate, reproduce, train
+from statewise.commands.shared import PlainHelp, own_console
+from statewise.errors import StatewiseError
 
 _WHAT = "Recurrent layers for PyTorch whose hidden state can be acted on between steps."
+
+_COMMANDS = {"train": train, "evaluate": evaluate, "generate": generate, "reproduce": reproduce}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -29,9 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if chosen.command == "demo":
             demo.run(seed=chosen.demo.seed, steps=chosen.demo.steps)
-        else:
+        elif chosen.command == "doctor":
             doctor.report()
-    except ArgumentError as error:
+        else:
+            _COMMANDS[chosen.command].run(chosen[chosen.command], own_console())
+    except StatewiseError as error:
         parser.error(str(error))
     except KeyboardInterrupt:
         sys.exit(130)  # what a shell reports for a program stopped by Ctrl-C
@@ -39,11 +45,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(
-        prog="statewise", description=_WHAT, version=statewise.__version__, allow_abbrev=False, exit_on_error=True
+        prog="statewise",
+        description=_WHAT,
+        version=statewise.__version__,
+        formatter_class=PlainHelp,  # commands take it over
+        allow_abbrev=False,
+        exit_on_error=True,
     )
     commands = parser.add_subcommands(dest="command")
     commands.add_subcommand("demo", _demo(), help="train a plain and three regularized networks, and compare them")
     commands.add_subcommand("doctor", _doctor(), help="tell what runs here: versions, threads, engine, C++ kernel")
+    training = train.parser()
+    commands.add_subcommand("train", training, help="train a language model on a text of yours")
+    train.add_kinds(training)
+    commands.add_subcommand("evaluate", evaluate.parser(), help="score a text by a trained model")
+    commands.add_subcommand("generate", generate.parser(), help="let a trained model go on from a prompt")
+    commands.add_subcommand("reproduce", reproduce.parser(), help="make a published table again, beside ours")
     return parser
 
 

@@ -70,7 +70,7 @@ def test_a_bad_argument_ends_a_process_with_code_2_and_a_message_without_a_trace
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], 'expected "command" to be one of {demo,doctor}'),
+        ([], 'expected "command" to be one of {demo,doctor,train,evaluate,generate, ...}'),
         (["dmeo"], "invalid choice: 'dmeo'"),
         (["demo", "--steps", "many"], "steps"),
         (["demo", "--seed", "1.5"], "seed"),
@@ -96,7 +96,12 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_names_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, wanted in ((["--help"], ("demo", "doctor")), (["demo", "--help"], ("--seed", "--steps"))):
+    for arguments, wanted in (
+        (["--help"], ("demo", "doctor", "train", "evaluate", "generate", "reproduce")),
+        (["demo", "--help"], ("--seed", "--steps")),
+        (["train", "lm", "--help"], ("--data", "--noise", "--epochs", "--resume")),
+        (["reproduce", "--help"], ("--rows", "--list")),
+    ):
         with pytest.raises(SystemExit) as stopped:
             main(arguments)
         assert stopped.value.code == 0

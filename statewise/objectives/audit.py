@@ -17,7 +17,7 @@ from statewise.objectives.means import Watch
 from statewise.objectives.resampling import TINY, Resampler, Seen
 
 VERDICTS = ("strong", "weak", "biased")
-CALLS, SHARED_CALLS = 64, 256  # independent calls; more where a call has noise that its rows share
+CALLS, SHARED_CALLS = 32, 128  # independent calls; more where a call has noise that its rows share
 ROUNDING = 1e-10
 
 
@@ -65,8 +65,8 @@ class Deviation:
 
     @property
     def resolution(self) -> float:
-        """The half-width of a typical interval: deviations of single units below it go unseen."""
-        return float(self.half_width.median())
+        """The half-width of the widest interval: deviations of single units below it may go unseen."""
+        return float(self.half_width.amax())
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def audit(
     inputs: Tensor,
     hx: State | None = None,
     *,
-    samples: int = 4096,
+    samples: int = 16384,
     confidence: float = 0.999,
     generator: torch.Generator | None = None,
 ) -> Audit:

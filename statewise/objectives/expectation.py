@@ -37,7 +37,15 @@ class Mean(NamedTuple):
     error: Tensor
 
 
-def expect(noise: Noise, units: int, function: Callable[[Tensor], Tensor], *, like: Tensor, width: int) -> Mean:
+def expect(
+    noise: Noise,
+    units: int,
+    function: Callable[[Tensor], Tensor],
+    *,
+    like: Tensor,
+    width: int,
+    agreement: float = 1e-13,
+) -> Mean:
     """``E f(eps)`` over independent noise on so many units.
 
     Args:
@@ -46,6 +54,7 @@ def expect(noise: Noise, units: int, function: Callable[[Tensor], Tensor], *, li
         function: from points (n, units) to values (..., n).
         like: a tensor of the values' device and dtype.
         width: how many numbers the function holds for a point.
+        agreement: how near two grids must be, relative to the value, for the finer one to be the last.
 
     >>> mean = expect(Noise("beta", 0.3), 2, lambda eps: eps.prod(1) ** 2, like=torch.zeros(1).double(), width=1)
     >>> round(mean.values.item(), 12)
@@ -65,7 +74,7 @@ def expect(noise: Noise, units: int, function: Callable[[Tensor], Tensor], *, li
         finer = _sum(gauss(noise, count), units, function, like, width)
         # NaN, from infinity minus infinity, is no agreement.
         values, error = finer, (finer - values).abs().nan_to_num(nan=math.inf)
-        if bool((error <= 1e-13 * finer.abs()).all()):
+        if bool((error <= agreement * finer.abs()).all()):
             break
     assert error is not None
     return Mean(values, f"a Gauss rule of {count} points a unit", error)

@@ -44,6 +44,7 @@ def test_the_sensitivity_of_each_unit_is_logged_without_gradient() -> None:
     torch.testing.assert_close(0.25 / 2 * found.sensitivity.sum(), found.penalty.detach())
 
 
+@pytest.mark.usefixtures("one_thread", "as_users_have_it")
 def test_it_trains_a_network_to_a_smaller_penalty_than_the_plain_loss_does() -> None:
     found = {}
     for strength in (0.0, 5.0):
@@ -51,7 +52,7 @@ def test_it_trains_a_network_to_a_smaller_penalty_than_the_plain_loss_does() -> 
         layer, head = LSTM(3, 6), nn.Linear(6, 4)
         x, words = torch.randn(6, 8, 3), torch.randint(4, (6, 8))
         optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=0.05)
-        for _ in range(30):
+        for _ in range(20):
             optimizer.zero_grad()
             result = deterministic_loss(Readout.of(head, Categorical()), layer(x)[0], words, NOISE, strength=strength)
             result.loss.backward()

@@ -61,8 +61,8 @@ def test_one_large_mean_is_found_by_its_interval(generator: torch.Generator) -> 
 
 def test_many_small_means_are_found_together_though_none_alone(generator: torch.Generator) -> None:
     values = torch.randn(CALLS, 4, 30, 100, generator=generator, dtype=DOUBLE)
-    values[:, 3] += 0.12 * torch.randn(30, 100, generator=generator, dtype=DOUBLE).sign()
-    found = watch(values).judge(**ALARMS)
+    values[:, 3] += 0.08 * torch.randn(30, 100, generator=generator, dtype=DOUBLE).sign()
+    found = watch(values).judge(interval_alarm=1e-3 / 2 / values[0].numel(), direction_alarm=1e-4)
     assert not (found.values.abs() > found.half_width).any()
     assert found.steps.tolist() == [False, False, False, True]
 

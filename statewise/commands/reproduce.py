@@ -1,0 +1,163 @@
+"""``statewise reproduce``: a published table beside ours."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser
+from rich.console import Console
+
+from statewise.commands.shared import command_parser, find_device, one_thread, say, split_list
+from statewise.errors import ArgumentError, MissingExtraError
+from statewise.files import write_atomically
+from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
+from statewise.recipes.cases import PLACEMENTS, Measured
+from statewise.recipes.results import write_results
+from statewise.report import Table, compare_with_published, plot_curves
+from statewise.report.comparison import curves, group
+from statewise.train.settings import PRECISIONS
+
+PLOT = "curves.png"
+
+
+def parser() -> ArgumentParser:
+    """The options of the command."""
+    made = command_parser(
+        "Make a published table again, and print it beside ours. What is finished is not repeated, what "
+        "was interrupted goes on, and more --epochs continue."
+    )
+    add = made.add_argument
+    add("table", nargs="?", type=str, help="such as noisin/table3; --list shows them all")
+    add("--list", action="store_true", help="show every table, what it needs and what it costs, and do nothing")
+    add("--rows", type=str, default="", help="such as gaussian,dropout+gaussian, or all; else a telling few")
+    add("--size", type=str, default="", help="medium, large, or all")
+    add("--placement", type=str, default="", help=f"of the noise: {', '.join(PLACEMENTS)}; both is the first two")
+    add("--epochs", type=int, help="passes over the training text; else those of the paper")
+    add("--finetune", type=int, help="noisin/table5: the most epochs of fine-tuning; 0 for none")
+    add("--seeds", type=int, default=1, help="how many runs of each row, with the seeds 1111, 1112 and so on")
+    add("--precision", choices=PRECISIONS, default="tf32", help="of matrix products on an accelerator")
+    add("--dynamic", choices=("old", "new"), default="old", help="noisin/table5: convention of dynamic evaluation")
+    add("--device", type=str, default="auto", help="auto, cpu, cuda or cuda:1")
+    add("--scale", choices=("full", "smoke"), default="full", help="smoke: a tiny network on an embedded text")
+    add("--data", type=str, help="the folder of the data set; else STATEWISE_DATA, else ../shared/data")
+    add("--out", type=str, help="the folder of the runs and results; else runs/ and the name of the table")
+    add("--curves", action="store_true", help="print the validation perplexities along the way too")
+    add("--quiet", action="store_true", help="print the table only")
+    return made
+
+
+def run(arguments: Any, console: Console) -> None:
+    """Make the table, or show the list.
+
+    Args:
+        arguments: as the parser gives them.
+        console: where to print.
+    """
+    if arguments.list or arguments.table is None:
+        if arguments.table is None and not arguments.list:
+            raise ArgumentError(where="reproduce", got="no table", wanted=f"one of {', '.join(RECIPES)}, or --list")
+        catalogue().print(console)
+        return
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ArgumentError(
+            where="reproduce", got="several processes", wanted="one", remedy="Start it without torchrun, or once a row."
+        )
+    recipe, request, device = find_recipe(arguments.table), _request(arguments), find_device(arguments.device)
+    recipe.complete(request)  # a slip is told before anything is made
+    folder = Path(arguments.out or _folder(recipe.name, request))
+    command = _command(arguments)
+
+    def write(outcome: Outcome) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_results(outcome, folder, device=device, command=command)
+        parts = [compare_with_published(outcome).markdown(), curves(outcome).markdown(), f"    {command}\n"]
+        write_atomically(folder / "results.md", "\n\n".join(parts))
+
+    told = None if arguments.quiet else console
+    with one_thread(request.smoke):
+        outcome = reproduce(recipe, request, folder, data=arguments.data, device=device, console=told, after_each=write)
+    write(outcome)
+    compare_with_published(outcome).print(console)
+    if outcome.recipe.train_curve or arguments.curves:
+        curves(outcome).print(console)
+    say(console, _drawn(outcome, folder))
+
+
+def catalogue() -> Table:
+    """Every table with what it needs and what its usual rows cost."""
+    rows = []
+    for recipe in RECIPES.values():
+        for size in recipe.sizes:
+            cost = recipe.cost(Request(sizes=(size,)))
+            spent = (str(cost.runs), str(cost.epochs), _hours(cost.gpu), _hours(cost.cpu))
+            rows.append((recipe.name, recipe.title, size, recipe.data, *spent))
+    notes = (
+        "The costs are those of the usual rows at the paper's epochs with one seed: rough, for planning. Fewer --rows "
+        "and --epochs cost less in proportion; --scale smoke takes less than a minute and needs no data.",
+        "Rows: " + "; ".join(f"{name}: {', '.join(recipe.rows)}" for name, recipe in RECIPES.items()),
+    )
+    return Table(
+        columns=("table", "what", "size", "data", "runs", "epochs", "on an H200", "on 2 CPU cores"),
+        rows=rows,
+        left=4,
+        notes=notes,
+    )
+
+
+def _request(arguments: Any) -> Request:
+    both = arguments.placement == "both"
+    return Request(
+        rows=split_list(arguments.rows),
+        sizes=split_list(arguments.size),
+        placements=PLACEMENTS[:2] if both else split_list(arguments.placement),
+        epochs=arguments.epochs,
+        finetune=arguments.finetune,
+        seeds=arguments.seeds,
+        precision=arguments.precision,
+        scale=arguments.scale,
+        convention=arguments.dynamic,
+    )
+
+
+def _folder(name: str, request: Request) -> str:
+    return f"runs/{name.replace('/', '-')}{'-smoke' if request.smoke else ''}"
+
+
+def _command(arguments: Any) -> str:
+    """What to type to get the same again."""
+    words = ["statewise", "reproduce", arguments.table]
+    for name in ("rows", "size", "placement", "epochs", "finetune", "seeds", "precision", "dynamic", "scale", "data"):
+        value = getattr(arguments, name)
+        if value not in (None, "") and (name != "dynamic" or arguments.table == "noisin/table5"):
+            words += [f"--{name}", str(value)]
+    if arguments.out:
+        words += ["--out", arguments.out]
+    return shlex.join(words)
+
+
+def _drawn(outcome: Outcome, folder: Path) -> str:
+    """Draw the curves if that is possible; says what is where."""
+    drawn = _curves(outcome.measured, "valid_perplexity")
+    dashed = _curves(outcome.measured, "train_perplexity") if outcome.recipe.train_curve else None
+    try:
+        title = outcome.recipe.name + (" (smoke run)" if outcome.request.smoke else "")
+        plot = str(plot_curves(drawn, folder / PLOT, title=title, dashed=dashed)) if drawn else "none"
+    except MissingExtraError as error:
+        plot = f"not drawn ({error})"
+    return f"Results: {folder / 'results.md'}, {folder / 'results.json'}\nPlot: {plot}"
+
+
+def _curves(measured: Sequence[Measured], number: str) -> dict[str, list[float]]:
+    """The curve of each line; of several seeds, that of the first."""
+    lines = group([one for one in measured if one.curve])
+    return {line.name: [float(record[number]) for record in runs[0].curve] for line, runs in lines.items()}
+
+
+def _hours(hours: float) -> str:
+    if hours < 1:
+        return f"{hours * 60:.0f} min"
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"

@@ -1,0 +1,217 @@
+"""``statewise train lm``: a language model on a text of one's own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+from jsonargparse import ArgumentParser
+from rich.console import Console
+
+from statewise.commands.compare import STD, compare
+from statewise.commands.fields import add_fields, from_fields
+from statewise.commands.shared import command_parser, find_device, first_process, read_text, say
+from statewise.data import Corpus
+from statewise.errors import ArgumentError, RunFolderError
+from statewise.models import LanguageModelConfig
+from statewise.train.fit import TrainingResult, train_language_model
+from statewise.train.run import RunFolder
+from statewise.train.settings import TrainingSettings
+from statewise.train.tensorboard import TensorBoard
+from statewise.transforms import Noise
+
+#: For a text of a person's own, on a small machine; the dataclasses' own defaults are those of the paper.
+DEFAULTS: Mapping[str, Any] = {"epochs": 20, "batch": 20, "lr": 20.0}
+
+
+def parser() -> ArgumentParser:
+    """The command itself, which has no options but only kinds of models."""
+    return command_parser("Train a model.")
+
+
+def add_kinds(command: ArgumentParser) -> None:
+    """Add the kinds of models, each with its options; jsonargparse wants it done after the command was added.
+
+    Args:
+        command: what :func:`parser` gave.
+    """
+    command.add_subcommands(dest="kind").add_subcommand("lm", _lm(), help="a word-level language model")
+
+
+def _lm() -> ArgumentParser:
+    made = command_parser(
+        "Train a word-level language model, validate it after every epoch, and test the best one. Killed "
+        "at any moment, it goes on with --resume. Under torchrun the batch is divided among the processes."
+    )
+    add = made.add_argument
+    add("--data", type=str, help="a folder with train.txt, valid.txt and test.txt, a text file, ptb, wikitext-2, or "
+        "sample for the embedded text")  # fmt: skip
+    add("--out", type=str, help="the folder of the run; else runs/ and the name of the text")
+    add("--resume", action="store_true", help="go on with the run in the folder, with its settings; more --epochs "
+        "than it had continue it")  # fmt: skip
+    add("--compare", action="store_true", help="train the same model without noise, with dropout and with the noise, "
+        "and tell by how much each beats the others")  # fmt: skip
+    add("--limit", type=int, help="the most words of the vocabulary; the others are unknown")
+    add("--min-count", type=int, help="words that the text has less often are unknown")
+    add("--lower", action="store_true", help="make letters lower case")
+    add("--device", type=str, default="auto", help="auto, cpu, cuda or cuda:1")
+    add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
+    add("--quiet", action="store_true", help="print the result only")
+    add_fields(made, LanguageModelConfig, title="the model", defaults={"gamma": f"a standard deviation of {STD}"})
+    add_fields(made, TrainingSettings, title="its training", defaults=DEFAULTS)
+    return made
+
+
+def run(arguments: Any, console: Console) -> None:
+    """Train, and tell what to do next.
+
+    Args:
+        arguments: as the parser gives them.
+        console: where to print.
+    """
+    asked = arguments.lm
+    device = find_device(asked.device)
+    there = _there(asked) if asked.resume else {}
+    source = _source(asked, there)
+    corpus = read_text(source["data"], **{name: value for name, value in source.items() if name != "data"})
+    config = config_of(asked, there.get("model", {}))
+    settings = settings_of(asked, there.get("training", {}))
+    folder = _folder(asked, corpus)
+    told = None if asked.quiet else console
+    if asked.compare:
+        compare(
+            *(config, settings, corpus, folder),
+            device=device,
+            resume=asked.resume,
+            console=console,
+            told=told,
+            source=source,
+        )
+        return
+    if first_process():  # another one may come when the first has begun
+        _check_new(folder, asked.resume)
+    say(told, describe_run(config, settings, corpus, device, folder))
+    with ExitStack() as stack:
+        result = train_language_model(
+            config,
+            settings,
+            corpus,
+            folder,
+            device=device,
+            resume=asked.resume,
+            console=told,
+            on_epoch=_curves(stack, folder) if asked.tensorboard else None,
+            source=source,
+        )
+    _tell(console, result)
+
+
+def config_of(asked: Any, there: Mapping[str, Any]) -> LanguageModelConfig:
+    """The model: what was given, else what the run in the folder has, else the defaults.
+
+    Args:
+        asked: the options.
+        there: the model of a run that goes on.
+    """
+    given = from_fields(LanguageModelConfig, vars(asked))
+    if "hidden" in there:
+        there = {**there, "hidden": tuple(there["hidden"])}
+    whole = {**there, **given}
+    law = whole.get("noise")
+    if law is not None and "gamma" not in whole:
+        whole["gamma"] = Noise.from_std(law, STD).gamma
+    return LanguageModelConfig(**whole)
+
+
+def settings_of(asked: Any, there: Mapping[str, Any]) -> TrainingSettings:
+    """How it is trained: what was given, else what the run in the folder has, else the defaults.
+
+    Args:
+        asked: the options.
+        there: the settings of a run that goes on.
+    """
+    return TrainingSettings(**{**DEFAULTS, **there, **from_fields(TrainingSettings, vars(asked))})
+
+
+def describe_run(
+    config: LanguageModelConfig, settings: TrainingSettings, corpus: Corpus, device: torch.device, folder: Path
+) -> str:
+    """A run in two lines, before it begins."""
+    widths = " and ".join(map(str, config.hidden))
+    noise = f"{config.noise} noise {config.gamma:g} ({config.placement})" if config.noise else "no noise"
+    text = f"{corpus.name}: {len(corpus.train):,} tokens to train on, {len(corpus.vocabulary):,} words"
+    return f"{text}\n{config.cell} of {widths} units, {noise}; {settings.epochs} epochs on {device}, in {folder}"
+
+
+def _there(asked: Any) -> dict[str, Any]:
+    """What the run that goes on was told; nothing if there is none yet."""
+    if not asked.out:
+        raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
+    folder = Path(asked.out)
+    folder = folder / "none" if asked.compare else folder
+    if not (folder / "config.json").exists():
+        return {}
+    told = RunFolder(folder).config()
+    # Of a comparison the folder has several models; what was typed says which.
+    return {**told, "model": {}} if asked.compare else told
+
+
+def _source(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the text is, and how it is read."""
+    before = there.get("source", {})
+    data = asked.data or before.get("data")
+    if data is None:
+        raise ArgumentError(
+            where="--data",
+            got="nothing",
+            wanted="a text",
+            remedy="Name a folder with train.txt, valid.txt and test.txt, or one text file with a sentence a line; "
+            "--data sample takes the embedded text.",
+        )
+    if Path(data).expanduser().exists():
+        data = str(Path(data).expanduser().resolve())
+    return {
+        "data": data,
+        "limit": asked.limit if asked.limit is not None else before.get("limit"),
+        "min_count": asked.min_count if asked.min_count is not None else before.get("min_count", 1),
+        "lower": asked.lower or before.get("lower", False),
+    }
+
+
+def _folder(asked: Any, corpus: Corpus) -> Path:
+    return Path(asked.out or f"runs/{corpus.name}{'-compared' if asked.compare else ''}")
+
+
+def _check_new(folder: Path, resume: bool) -> None:
+    if (folder / "config.json").exists() and not resume:
+        raise RunFolderError(
+            where=str(folder),
+            got="a folder with a run",
+            wanted="a new or empty one",
+            remedy=f"Go on with that run (--resume --out {folder}), or name another folder (--out).",
+        )
+
+
+def _curves(stack: ExitStack, folder: Path) -> Callable[[dict[str, Any]], None]:
+    """What writes the records of epochs; it begins with the first, since a run wants an empty folder."""
+    boards: list[TensorBoard] = []
+
+    def write(record: dict[str, Any]) -> None:
+        if not boards:
+            boards.append(stack.enter_context(TensorBoard(folder / "tensorboard")))
+        boards[0].write(record, step=record["epoch"])
+
+    return write
+
+
+def _tell(console: Console, result: TrainingResult) -> None:
+    folder = shlex.quote(str(result.folder))
+    say(console, f"{result} ({result.seconds:.0f} s)")
+    say(console, "Next:")
+    say(console, f"  statewise evaluate {folder} --text FILE")
+    say(console, f"  statewise generate {folder} --length 30")
+    say(console, f"  statewise train lm --resume --out {folder} --epochs {2 * result.epochs}")

@@ -1,0 +1,26 @@
+"""All recipes, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from statewise.errors import ArgumentError
+from statewise.recipes import noisin_figure1, noisin_table3, noisin_table4, noisin_table5
+from statewise.recipes.recipe import Recipe
+
+_MODULES = (noisin_table3, noisin_table4, noisin_table5, noisin_figure1)
+RECIPES: Mapping[str, Recipe] = {module.RECIPE.name: module.RECIPE for module in _MODULES}
+
+
+def find_recipe(name: str) -> Recipe:
+    """The recipe of this name.
+
+    >>> find_recipe("noisin/table3").data
+    'ptb'
+    """
+    if name in RECIPES:
+        return RECIPES[name]
+    close = difflib.get_close_matches(name, RECIPES, n=1, cutoff=0.5)
+    remedy = f"Did you mean {close[0]}?" if close else "statewise reproduce --list shows them all."
+    raise ArgumentError(where="reproduce", got=name, wanted=f"one of {', '.join(RECIPES)}", remedy=remedy)

@@ -1,0 +1,111 @@
+"""Published numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from statewise.recipes.cases import Line, Mean, Measured
+from statewise.recipes.published import Published
+from statewise.recipes.running import Outcome
+from statewise.report.tables import Table
+
+NOT_COMPARABLE = (
+    "SMOKE RUN: a tiny network on an embedded text. It shows that everything runs; the published numbers belong to "
+    "another network and another text, and nothing here can be compared with them."
+)
+
+
+def compare_with_published(outcome: Outcome) -> Table:
+    """The table that a recipe ends with: published, ours, and the difference in per cent.
+
+    Args:
+        outcome: what came out, all or a part.
+    """
+    smoke = outcome.request.smoke
+    lines = group(outcome.measured)
+    stages = any(line.stage for line in lines)
+    columns = ["row", "size", "placement", *(["stage"] if stages else []), "γ"]
+    left = len(columns)
+    for part in ("valid", "test"):
+        columns += [f"{part} published{' (not comparable)' if smoke else ''}", f"{part} ours", "difference"]
+    columns += ["runs", "epochs", "seconds"]
+    rows = [_row(line, runs, stages=stages, smoke=smoke) for line, runs in lines.items()]
+    rows += [[name, *["-"] * (left - 1), *["diverged"] * 6, "-", "-", "-"] for name in outcome.failed]
+    title = f"{outcome.recipe.name}: {outcome.recipe.title}" + (" (smoke run)" if smoke else "")
+    return Table(columns=columns, rows=rows, left=left, title=title, notes=_notes(outcome))
+
+
+def curves(outcome: Outcome) -> Table:
+    """The validation perplexities along the way, at some epochs; of several seeds, their means.
+
+    Args:
+        outcome: what came out, all or a part.
+    """
+    lines = group([run for run in outcome.measured if run.curve])
+    epochs = _looks(max((len(run.curve) for runs in lines.values() for run in runs), default=0))
+    rows = [[line.name, *(_at(runs, epoch) for epoch in epochs)] for line, runs in lines.items()]
+    return Table(columns=["validation perplexity after epoch", *map(str, epochs)], rows=rows)
+
+
+def group(measured: Sequence[Measured]) -> dict[Line, list[Measured]]:
+    """The runs of each line of a table, in order.
+
+    Args:
+        measured: all runs.
+    """
+    lines: dict[Line, list[Measured]] = {}
+    for one in measured:
+        lines.setdefault(one.line, []).append(one)
+    return lines
+
+
+def difference(ours: float, published: float | None) -> str:
+    """By how much our number lies above the published one, or below.
+
+    >>> difference(72.3, 71.8), difference(71.8, None)
+    ('+0.7 %', '-')
+    """
+    return "-" if published is None else f"{(ours / published - 1) * 100:+.1f} %"
+
+
+def _looks(epochs: int) -> list[int]:
+    """Epochs at which a curve is told: often at first, then ever more rarely.
+
+    >>> _looks(50)
+    [1, 2, 5, 10, 20, 50]
+    """
+    usual = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
+    return [*(epoch for epoch in usual if epoch < epochs), *([epochs] if epochs else [])]
+
+
+def _at(runs: Sequence[Measured], epoch: int) -> str:
+    values = [float(run.curve[epoch - 1]["valid_perplexity"]) for run in runs if len(run.curve) >= epoch]
+    return f"{Mean.of(values).value:.1f}" if values else "-"
+
+
+def _row(line: Line, runs: Sequence[Measured], *, stages: bool, smoke: bool) -> list[str]:
+    published = line.published or Published(None, None)
+    cells = [line.row, line.size or "-", line.placement or "-", *([line.stage] if stages else [])]
+    cells.append("-" if line.gamma is None else f"{line.gamma:g}")
+    for theirs, ours in (
+        (published.valid, Mean.of([run.valid for run in runs])),
+        (published.test, Mean.of([run.test for run in runs])),
+    ):
+        apart = "-" if smoke else difference(ours.value, theirs)
+        cells += ["-" if theirs is None else f"{theirs:g}", str(ours), apart]
+    epochs = sorted({run.epochs for run in runs})
+    shown = "-" if epochs == [0] else "-".join(map(str, dict.fromkeys((epochs[0], epochs[-1]))))
+    return [*cells, str(len(runs)), shown, f"{sum(run.seconds for run in runs):,.0f}"]
+
+
+def _notes(outcome: Outcome) -> list[str]:
+    request, corpus = outcome.request, outcome.corpus
+    seeds = ", ".join(map(str, dict.fromkeys(run.seed for run in outcome.measured)))
+    found = [NOT_COMPARABLE] if request.smoke else []
+    found.append(
+        f"Perplexities a word; the best epoch by validation. Text: {corpus.name}, {len(corpus.train):,} tokens to "
+        f"train on, {len(corpus.vocabulary):,} words. Seeds: {seeds or 'none'}. Products in {request.precision}."
+        + (" Means ± standard deviations over the seeds." if request.seeds > 1 else "")
+    )
+    found += outcome.recipe.notes(outcome.measured)
+    return [*found, *(f"{name} came to nothing: {why}" for name, why in outcome.failed.items())]

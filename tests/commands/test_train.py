@@ -1,0 +1,148 @@
+"""``statewise train lm`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from commands.typing_commands import SMALL, Typed
+from statewise.commands.compare import conclusion, gains, variants
+from statewise.data import sample_corpus
+from statewise.models import LanguageModelConfig
+from statewise.train.fit import TrainingResult, load_language_model
+from statewise.train.run import RunFolder
+from statewise.train.settings import TrainingSettings
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_text_file_becomes_a_run_that_can_be_loaded(typed: Typed, tmp_path: Path) -> None:
+    words = sample_corpus().vocabulary.decode(sample_corpus().train[:3000])
+    (tmp_path / "my.txt").write_text(" ".join(words).replace(" <eos> ", "\n"), encoding="utf-8")
+    said = typed("train", "lm", "--data", "my.txt", "--hidden", "12", "--epochs", "1", "--batch", "5", "--lower")
+    assert re.search(r"^valid \d+\.\d\d, test \d+\.\d\d, best after epoch 1 of 1", said, flags=re.MULTILINE)
+    assert "statewise generate runs/my" in said
+    model, vocabulary, told = load_language_model(tmp_path / "runs" / "my")
+    assert model.words == len(vocabulary)
+    assert told["source"]["data"] == str(tmp_path / "my.txt")
+    assert told["training"]["lr"] == 20.0
+
+
+def test_every_field_of_model_and_training_is_an_option(typed: Typed, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        typed("train", "lm", "--help")
+    told = capsys.readouterr().out
+    for entry in (*fields(LanguageModelConfig), *fields(TrainingSettings)):
+        assert f"--{entry.name.replace('_', '-')} " in told, entry.name
+
+
+def test_options_reach_the_model_and_its_training(typed: Typed, tmp_path: Path) -> None:
+    options = ["--hidden", "8,6", "--embedding", "6", "--noise", "gamma", "--placement", "outputs", "--locked", "yes"]
+    options += ["--clip", "none", "--patience", "3", "--optimizer", "adam", "--lr", "0.01", "--epochs", "1"]
+    typed("train", "lm", "--data", "sample", "--out", "run", "--batch", "10", "--quiet", *options)
+    told = RunFolder(tmp_path / "run").config()
+    assert told["model"]["hidden"] == [8, 6]
+    assert (told["model"]["noise"], told["model"]["gamma"]) == ("gamma", 0.5)
+    assert told["model"]["locked"] is True
+    assert told["training"]["clip"] is None
+    assert (told["training"]["patience"], told["training"]["optimizer"]) == (3, "adam")
+
+
+def test_a_resumed_run_keeps_its_settings_and_ends_as_an_undisturbed_one(typed: Typed, tmp_path: Path) -> None:
+    typed("train", "lm", *SMALL, "--noise", "gaussian", "--epochs", "3", "--out", "whole")
+    typed("train", "lm", *SMALL, "--noise", "gaussian", "--epochs", "2", "--out", "parts")
+    said = typed("train", "lm", "--resume", "--out", "parts", "--epochs", "3", "--device", "cpu")
+    assert "epoch 3/3" in said
+    assert "epoch 2/3" not in said
+    whole, parts = (RunFolder(tmp_path / name).load_model()[0] for name in ("whole", "parts"))
+    assert all(bool((whole[name] == parts[name]).all()) for name in whole)
+
+
+def test_a_folder_with_a_run_is_not_overwritten(refused: Typed, trained: Path) -> None:
+    said = refused("train", "lm", *SMALL, "--out", str(trained))
+    assert "a folder with a run" in said
+    assert "--resume" in said
+
+
+def test_other_settings_than_those_of_the_run_are_refused(refused: Typed, trained: Path) -> None:
+    said = refused("train", "lm", "--resume", "--out", str(trained), "--lr", "7", "--device", "cpu")
+    assert "training.lr was 20.0 and is now 7.0" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ([], "--data sample takes the embedded text"),
+        (["--data", "nowhere"], "no such file or folder"),
+        (["--data", "sample", "--noise", "gausian"], "Did you mean 'gaussian'?"),
+        (["--data", "sample", "--hidden", "wide"], "such as 200,200"),
+        (["--data", "sample", "--lr", "much"], "--lr: got much, wanted a number"),
+        (["--data", "sample", "--tied", "maybe"], "true or false"),
+        (["--data", "sample", "--device", "abacus"], "auto, cpu, cuda or cuda:0"),
+        (["--data", "sample", "--epochs", "0"], "TrainingSettings.epochs"),
+        (["--data", "sample", "--resume"], "--out runs/NAME"),
+    ],
+)
+def test_a_slip_is_explained(refused: Typed, arguments: list[str], wanted: str) -> None:
+    assert wanted in refused("train", "lm", *arguments)
+
+
+def test_a_benchmark_that_is_not_here_says_where_to_get_it(
+    refused: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("statewise.data.sets._checkout", lambda: tmp_path / "checkout")
+    monkeypatch.setenv("STATEWISE_DATA", str(tmp_path))
+    assert "simple-examples.tgz" in refused("train", "lm", "--data", "ptb")
+
+
+def test_a_comparison_trains_without_with_dropout_and_with_noise(typed: Typed, tmp_path: Path) -> None:
+    said = typed("train", "lm", *SMALL, "--compare", "--noise", "laplace", "--epochs", "1", "--out", "compared")
+    for name in ("none", "dropout", "laplace"):
+        assert re.search(rf"^{name} +\d+\.\d\d +\d+\.\d\d", said, flags=re.MULTILINE), name
+        assert (tmp_path / "compared" / name / "model.safetensors").exists()
+    assert re.search(r"^(Best is|Nothing helped)", said, flags=re.MULTILINE)
+
+
+def test_variants_differ_in_regularization_only() -> None:
+    config = LanguageModelConfig(hidden=(8,), noise="beta", gamma=0.2, input_dropout=0.1, weight_drop=0.3)
+    found = variants(config)
+    assert found["dropout+beta"] == config
+    assert found["none"].noise is None
+    assert found["none"].input_dropout == 0.0
+    assert found["dropout"].input_dropout == 0.1
+    assert {one.weight_drop for one in found.values()} == {0.3}
+    assert variants(LanguageModelConfig())["dropout"].recurrent_dropout == 0.4
+
+
+def test_gains_are_those_of_the_test_perplexities() -> None:
+    def result(test: float) -> TrainingResult:
+        return TrainingResult(Path("x"), test, test, 1, 1, 1.0)
+
+    results = {"none": result(100.0), "dropout": result(80.0), "gaussian": result(60.0)}
+    row = gains(results).rows[2]
+    assert list(row[4:7]) == ["-40.0 %", "-25.0 %", "-"]
+    assert "40.0 % lower than without regularization and 25.0 % lower than with dropout" in conclusion(results)
+    assert conclusion({"none": result(50.0), "gaussian": result(60.0)}).startswith("Nothing helped")
+
+
+@pytest.mark.slow
+def test_two_processes_train_one_model_and_only_the_first_prints(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "statewise", "train", "lm", *SMALL, "--epochs", "1", "--out", "run"]
+    path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("epoch 1/1") == 1
+    assert done.stdout.count("Next:") == 1
+    records = [json.loads(line) for line in lines_of(tmp_path / "run" / "metrics.jsonl")]
+    assert records[0]["epoch"] == 1
