@@ -21,6 +21,7 @@ autodoc_typehints = "signature"
 napoleon_numpy_docstring = False
 # An attribute that its class describes is described once, there.
 napoleon_use_ivar = True
+napoleon_attr_annotations = False  # the stars in jaxtyping's shapes would begin emphasis
 
 html_theme = "furo"
 html_title = f"statewise {release}"

@@ -11,12 +11,13 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from statewise.commands.shared import command_parser, find_device, load_run, read_text, say
-from statewise.data import Corpus, Text, Vocabulary
+from statewise.data import Corpus, Text, TokenStream, Vocabulary
 from statewise.errors import ArgumentError, DataError
 from statewise.models import LanguageModel, score
+from statewise.models.text import Score
 from statewise.report import Table
 from statewise.train.adapting import dynamic_perplexity
-from statewise.train.evaluation import evaluate_stream
+from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 
 LINES_SHOWN = 60
 #: Rate, decay and epsilon of public code for AWD-LSTM (new) and AWD-LSTM-MoS (old) on Penn Treebank.
@@ -25,7 +26,7 @@ ADAPTING = {"new": (5e-5, 0.002, 2e-5), "old": (0.002, 0.075, 0.001)}
 
 def parser() -> ArgumentParser:
     """The options of the command."""
-    made = command_parser("Score a text by a trained model, with everything random switched off.")
+    made = command_parser("Score a text by a trained model; without --samples, with everything random switched off.")
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
     add("--text", type=str, help="score each line of this file, instead of a part of the corpus")
@@ -34,6 +35,8 @@ def parser() -> ArgumentParser:
     add("--batch", type=int, default=1, help="columns in which it is read: more are faster, and see less of the past")
     add("--dynamic", choices=("off", "new", "old"), default="off", help="dynamic evaluation: the model goes on "
         "learning from what it was scored on; in one of two conventions")  # fmt: skip
+    add("--samples", type=int, help="leave noise and dropout on, and average the probabilities of so many draws")
+    add("--seed", type=int, default=0, help="of those draws")
     add("--lr", type=float, help="of dynamic evaluation")
     add("--decay", type=float, help="of dynamic evaluation: the pull towards the trained weights")
     add("--epsilon", type=float, help="of dynamic evaluation")
@@ -55,18 +58,29 @@ def run(arguments: Any, console: Console) -> None:
         return
     corpus = _corpus(arguments, told, vocabulary)
     stream = getattr(corpus, arguments.split)
-    if arguments.dynamic == "off":
-        found = evaluate_stream(model, stream, batch=arguments.batch, device=device)
-    else:
-        given = (arguments.lr, arguments.decay, arguments.epsilon)
-        usual = ADAPTING[arguments.dynamic]
-        lr, decay, epsilon = (known if asked is None else asked for asked, known in zip(given, usual, strict=True))
-        convention = arguments.dynamic
-        found = dynamic_perplexity(
-            model, corpus.train, stream, lr=lr, decay=decay, epsilon=epsilon, convention=convention, device=device
-        )
-    how = "" if arguments.dynamic == "off" else f", dynamic evaluation ({arguments.dynamic})"
+    found, how = _found(arguments, model, corpus, stream, device)
     say(console, f"{corpus.name} {arguments.split}{how}: {told_of(found.nll, found.tokens)}")
+
+
+def _found(
+    arguments: Any, model: LanguageModel, corpus: Corpus, stream: TokenStream, device: torch.device
+) -> tuple[Score, str]:
+    """The score, and how it was made."""
+    if arguments.samples is not None and arguments.dynamic != "off":
+        raise ArgumentError(where="--samples", got="--dynamic with it", wanted="one of the two")
+    if arguments.samples is not None:
+        draws = torch.Generator(device).manual_seed(arguments.seed)
+        options: dict[str, Any] = {"samples": arguments.samples, "batch": arguments.batch, "generator": draws}
+        found = evaluate_with_noise(model, stream, device=device, **options)
+        return found, f", mean of {arguments.samples} draws of noise"
+    if arguments.dynamic == "off":
+        return evaluate_stream(model, stream, batch=arguments.batch, device=device), ""
+    given = (arguments.lr, arguments.decay, arguments.epsilon)
+    usual = ADAPTING[arguments.dynamic]
+    lr, decay, epsilon = (known if asked is None else asked for asked, known in zip(given, usual, strict=True))
+    steps: dict[str, Any] = {"lr": lr, "decay": decay, "epsilon": epsilon, "convention": arguments.dynamic}
+    found = dynamic_perplexity(model, corpus.train, stream, device=device, **steps)
+    return found, f", dynamic evaluation ({arguments.dynamic})"
 
 
 def told_of(nll: float, tokens: int) -> str:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.heads.cross_entropy import at_least_single, cross_entropy
 from statewise.heads.outside import apply_outside
 from statewise.transforms import LockedDropout
 
@@ -94,10 +95,10 @@ class Softmax(Head):
         return F.linear(features, self.weight, self.bias)
 
     def nll(self, features: Features, targets: Targets, *, generator: torch.Generator | None = None) -> PerToken:
-        return _cross_entropy(self.logits(features), targets)
+        return cross_entropy(self.logits(features), targets)
 
     def log_prob(self, features: Features) -> Float[Tensor, "steps batch words"]:
-        return _at_least_single(self.logits(features)).log_softmax(-1)
+        return at_least_single(self.logits(features)).log_softmax(-1)
 
 
 class MixtureOfSoftmaxes(Head):
@@ -157,7 +158,7 @@ class MixtureOfSoftmaxes(Head):
     def nll(self, features: Features, targets: Targets, *, generator: torch.Generator | None = None) -> PerToken:
         latents = self._latents(features, generator)
         repeated = targets.unsqueeze(-1).expand(*targets.shape, self.experts)
-        by_expert = _cross_entropy(F.linear(latents, self.weight, self.bias), repeated)
+        by_expert = cross_entropy(F.linear(latents, self.weight, self.bias), repeated)
         return -(self._log_prior(features) - by_expert).logsumexp(-1)
 
     def log_prob(self, features: Features) -> Float[Tensor, "steps batch words"]:
@@ -166,11 +167,11 @@ class MixtureOfSoftmaxes(Head):
         return torch.stack([self._mixed(*step) for step in zip(latents, log_prior, strict=True)])
 
     def _mixed(self, latents: Tensor, log_prior: Tensor) -> Tensor:
-        logits = _at_least_single(F.linear(latents, self.weight, self.bias))
+        logits = at_least_single(F.linear(latents, self.weight, self.bias))
         return (log_prior.unsqueeze(-1) + logits.log_softmax(-1)).logsumexp(-2)
 
     def _log_prior(self, features: Tensor) -> Tensor:
-        return _at_least_single(self.prior(features)).log_softmax(-1)
+        return at_least_single(self.prior(features)).log_softmax(-1)
 
     def _latents(self, features: Tensor, generator: torch.Generator | None) -> Tensor:
         """The experts' vectors, (steps, batch, experts, latent)."""
@@ -228,19 +229,9 @@ class AdaptiveSoftmax(Head):
 
     def nll(self, features: Features, targets: Targets, *, generator: torch.Generator | None = None) -> PerToken:
         with torch.autocast(features.device.type, enabled=False):  # torch's module mixes dtypes under it
-            chosen: Tensor = self.parts(_at_least_single(features).flatten(0, 1), targets.flatten()).output
+            chosen: Tensor = self.parts(at_least_single(features).flatten(0, 1), targets.flatten()).output
         return -chosen.view(targets.shape)
 
     def log_prob(self, features: Features) -> Float[Tensor, "steps batch words"]:
-        found: Tensor = self.parts.log_prob(_at_least_single(features).flatten(0, 1))
+        found: Tensor = self.parts.log_prob(at_least_single(features).flatten(0, 1))
         return found.view(*features.shape[:2], self.words)
-
-
-def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    flat = F.cross_entropy(_at_least_single(logits).flatten(0, -2), targets.flatten(), reduction="none")
-    return flat.view(targets.shape)
-
-
-def _at_least_single(values: Tensor) -> Tensor:
-    """Sums over a vocabulary need more than half precision."""
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

@@ -1,8 +1,8 @@
 """Counted random numbers on the device, from a root that never leaves it: nothing waits, and a graph can replay it.
 
-The numbers are those of ``transforms/counter.py``, bit for bit. So a product is never fused with the sum that follows
-it (the launch says so), the square root is the correctly rounded one, and bfloat16 is rounded by hand: Triton's
-interpreter cuts it off instead.
+The numbers are those of ``transforms/recipes.py``, bit for bit. So a product is never fused with the sum that follows
+it (the launch says so), square roots and quotients are the correctly rounded ones, and bfloat16 is rounded by hand:
+Triton's interpreter cuts it off instead.
 """
 
 from __future__ import annotations
@@ -16,49 +16,71 @@ MOST_PARTS = 4  # of a key: (transform, layer, direction, child)
 WORDS = 512  # of one program: four for each of its threads
 LAUNCH = {"num_warps": 4, "enable_fp_fusion": False}
 NARROW = 32  # the columns of a program where a step has few words, so that it takes several steps
+REJECTED = (6, 7)  # the laws whose numbers may be rejected
+# There a program waits for its slowest number: with a single warp for few, and without a meeting of warps.
+WORDS_REJECTED = 128
+LAUNCH_REJECTED = {"num_warps": 1, "enable_fp_fusion": False}
 
 _GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 _ULP_24 = tl.constexpr(2.0**-24)
 _ULP_31 = tl.constexpr(2.0**-31)
+_THIRD = tl.constexpr(1 / 3)
+_ROUNDS = tl.constexpr(16)
+
+# The laws, numbered as in transforms/recipes.py.
+_UNIFORM, _NORMAL, _BERNOULLI, _LAPLACE = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+_LOGISTIC, _GUMBEL, _GAMMA, _BETA = tl.constexpr(4), tl.constexpr(5), tl.constexpr(6), tl.constexpr(7)
 
 
 def fill_counted(
-    out: Tensor, root: Tensor, key: tuple[int, ...], *, normal: bool, mean: float = 0.0, std: float = 1.0
+    out: Tensor,
+    root: Tensor,
+    key: tuple[int, ...],
+    *,
+    kind: int,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    bound: int = 0,
+    shapes: tuple[float, ...] = (),
 ) -> Tensor:
-    """Fill a tensor (steps, ...) with normal or uniform numbers and return it.
+    """Fill a tensor (steps, ...) with numbers of a law, ``scale * raw + shift``, and return it.
 
     Args:
         out: float32, float64, bfloat16 or float16, contiguous; each number is made in float32, then cast.
         root: the number to which the parts of the key are mixed; one int64, on the device of ``out``.
         key: up to four whole numbers.
-        normal: whether the numbers are normal, else uniform from 0 up to, not including, 1.
-        mean: of normal numbers.
-        std: of normal numbers.
+        kind: the law, as transforms/recipes.py numbers them; what follows is explained there too.
+        scale: of the law in its standard form.
+        shift: added to all.
+        bound: of a Bernoulli law.
+        shapes: of gamma and beta laws.
 
     >>> from statewise.kernels import load_triton
     >>> root = torch.tensor(7, device=load_triton().device)
-    >>> out = fill_counted(torch.empty(3, 5, device=root.device), root, (0, 1), normal=False)
+    >>> out = fill_counted(torch.empty(3, 5, device=root.device), root, (0, 1), kind=0)
     >>> bool(((out >= 0) & (out < 1)).all())
     True
     """
     steps, size = out.shape[0], out.shape[1:].numel()
     half = (size + 1) // 2
-    columns = NARROW if half < WORDS // 2 else WORDS
-    rows = WORDS // columns
+    words, launch = (WORDS_REJECTED, LAUNCH_REJECTED) if kind in REJECTED else (WORDS, LAUNCH)
+    columns = NARROW if half < words // 2 else words
+    rows = words // columns
     programs = triton.cdiv(steps, rows) * triton.cdiv(half, columns)
     parts = [part + 1 for part in key] + [0] * (MOST_PARTS - len(key))
+    numbers = (*map(float, (scale, shift, *shapes)), *[0.0] * (6 - len(shapes)))
     with torch.cuda.device_of(out):  # Triton launches on the current device, which need not be the tensor's
         _fill[(programs,)](
-            *(out, root, *parts, len(key), steps, size, half, float(mean), float(std)),
-            NORMAL=normal,
+            *(out, root, *parts, len(key), steps, size, half, bound, *numbers),
+            LAW=int(kind),
             ROWS=rows,
             COLUMNS=columns,
-            **LAUNCH,
+            **launch,
         )
     return out
 
 
-@triton.jit(do_not_specialize=["part_0", "part_1", "part_2", "part_3", "parts", "steps"])
+@triton.jit(do_not_specialize=["part_0", "part_1", "part_2", "part_3", "parts", "steps", "bound"])
 def _fill(
     out,
     root,
@@ -70,9 +92,16 @@ def _fill(
     steps,
     size,
     half,
-    mean,
-    std,
-    NORMAL: tl.constexpr,
+    bound: tl.int64,
+    scale,
+    shift,
+    d,
+    c,
+    inverse,
+    other_d,
+    other_c,
+    other_inverse,
+    LAW: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
@@ -90,16 +119,149 @@ def _fill(
     program = tl.program_id(0)
     step = (program // across).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = (program % across).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
-    word = _scrambled((value >> 1) + (step * half + column).to(tl.uint64) * _GOLDEN)
-    if NORMAL:
-        first, second = _normals(word)
-        first, second = first * std + mean, second * std + mean
+    seed, offset = value >> 1, (step * half + column).to(tl.uint64) * _GOLDEN
+    if LAW == _GAMMA:
+        first, second = _gammas(_part(seed, 0), offset, d, c, inverse)
+    elif LAW == _BETA:
+        first, second = _betas(_part(seed, 0), _part(seed, 1), offset, d, c, inverse, other_d, other_c, other_inverse)
     else:
-        first = (word >> 40).to(tl.int32).to(tl.float32) * _ULP_24
-        second = ((word >> 8) & 0xFFFFFF).to(tl.int32).to(tl.float32) * _ULP_24
+        first, second = _one_word(_scrambled(seed + offset), bound, LAW)
+    first, second = first * scale + shift, second * scale + shift
     start = out + step * size + column
     tl.store(start, _rounded(first, out.dtype.element_ty), (step < steps) & (column < half))
     tl.store(start + half, _rounded(second, out.dtype.element_ty), (step < steps) & (column < size - half))
+
+
+@triton.jit
+def _one_word(word, bound, LAW: tl.constexpr):
+    """Two numbers of a law in its standard form from each word."""
+    if LAW == _NORMAL:
+        first, second = _normals(word)
+    elif LAW == _UNIFORM:
+        first = (word >> 40).to(tl.int32).to(tl.float32) * _ULP_24
+        second = ((word >> 8) & 0xFFFFFF).to(tl.int32).to(tl.float32) * _ULP_24
+    elif LAW == _BERNOULLI:
+        first = ((word >> 32).to(tl.int64) < bound).to(tl.float32)
+        second = ((word & 0xFFFFFFFF).to(tl.int64) < bound).to(tl.float32)
+    else:
+        first = _one_share((word >> 32) & 1 == 1, _share(word >> 33), LAW)
+        second = _one_share(word & 1 == 1, _share((word & 0xFFFFFFFF) >> 1), LAW)
+    return first, second
+
+
+@triton.jit
+def _one_share(minus, share, LAW: tl.constexpr):
+    """A number of a law from a random sign and a uniform number in (0, 1]."""
+    if LAW == _LAPLACE:
+        value = _log(share)
+        value = tl.where(minus, value, -value)
+    elif LAW == _LOGISTIC:
+        value = _log(tl.div_rn(share, 2.0 - share))
+        value = tl.where(minus, value, -value)
+    else:
+        value = -_log(_exponential(minus, share))
+    return value
+
+
+@triton.jit
+def _share(bits):
+    """A uniform number in (0, 1] from 31 bits."""
+    return (bits.to(tl.int32).to(tl.float32) + 1.0) * _ULP_31
+
+
+@triton.jit
+def _exponential(small, share):
+    """A unit exponential number with all its digits at both ends."""
+    p = share * 0.5
+    rest = 1.0 - p
+    lost = (1.0 - rest) - p
+    return -(_log(tl.where(small, rest, p)) + tl.where(small, lost, 0.0))
+
+
+@triton.jit
+def _gammas(seed, offset, d, c, inverse):
+    """Standard gamma numbers, less their shape where that is 1 or more."""
+    first, second = _steps_from_one(seed, offset, d, c)
+    if inverse == 0.0:
+        first, second = _grown(first) * d - _THIRD, _grown(second) * d - _THIRD
+    else:
+        weight, other = _weights(seed, offset, inverse)
+        first, second = _unboosted(first, d) * _exp(-weight), _unboosted(second, d) * _exp(-other)
+    return first, second
+
+
+@triton.jit
+def _betas(seed, other_seed, offset, d, c, inverse, other_d, other_c, other_inverse):
+    """``G1 / (G1 + G2)`` of two gamma variables, of which only the smaller is multiplied by a small number."""
+    weight_1, weight_2 = _weights(seed, offset, inverse)
+    other_1, other_2 = _weights(other_seed, offset, other_inverse)
+    g_1, g_2 = _steps_from_one(seed, offset, d, c)
+    h_1, h_2 = _steps_from_one(other_seed, offset, other_d, other_c)
+    first = _share_of(_unboosted(g_1, d), _unboosted(h_1, other_d), other_1 - weight_1)
+    second = _share_of(_unboosted(g_2, d), _unboosted(h_2, other_d), other_2 - weight_2)
+    return first, second
+
+
+@triton.jit
+def _share_of(g, h, ahead):
+    factor = _exp(-tl.abs(ahead))
+    g, h = tl.where(ahead > 0, g, g * factor), tl.where(ahead > 0, h * factor, h)
+    return tl.div_rn(g, g + h)
+
+
+@triton.jit
+def _weights(seed, offset, inverse):
+    """Minus the logarithms of what a variable of shape + 1 is multiplied by; 0 from shape 1 on."""
+    word = _scrambled(_part(seed, 0) + offset)
+    first = _exponential((word >> 32) & 1 == 1, _share(word >> 33)) * inverse
+    second = _exponential(word & 1 == 1, _share((word & 0xFFFFFFFF) >> 1)) * inverse
+    return first, second
+
+
+@triton.jit
+def _steps_from_one(seed, offset, d, c):
+    """The first ``t = c x`` of each place that is accepted (Marsaglia & Tsang 2000)."""
+    first, second = tl.zeros(offset.shape, tl.float32), tl.zeros(offset.shape, tl.float32)
+    # 1 where a number is still wanted.
+    wanted, other_wanted = tl.full(offset.shape, 1, tl.int32), tl.full(offset.shape, 1, tl.int32)
+    turn, waiting = 0, 1
+    while (turn < _ROUNDS) & (waiting > 0):
+        x, y = _normals(_scrambled(_part(seed, 2 * turn + 1) + offset))
+        word = _scrambled(_part(seed, 2 * turn + 2) + offset)
+        taken = _accepted(x, c, d, _share(word >> 33)) & (wanted == 1)
+        other_taken = _accepted(y, c, d, _share((word & 0xFFFFFFFF) >> 1)) & (other_wanted == 1)
+        first, second = tl.where(taken, x * c, first), tl.where(other_taken, y * c, second)
+        wanted, other_wanted = tl.where(taken, 0, wanted), tl.where(other_taken, 0, other_wanted)
+        waiting = tl.max(wanted | other_wanted)
+        turn += 1
+    return first, second
+
+
+@triton.jit
+def _accepted(x, c, d, share):
+    t = x * c
+    s = t + 1.0
+    log_s = _log(s) + (t - (s - 1.0))
+    limit = (x * x) * 0.5 - (_grown(t) - log_s * 3.0) * d
+    return (s > 0.0) & (_log(share) < limit)
+
+
+@triton.jit
+def _grown(t):
+    """``(1 + t)^3 - 1``."""
+    return t * ((t + 3.0) * t + 3.0)
+
+
+@triton.jit
+def _unboosted(t, d):
+    s = t + 1.0
+    return (s * s * s) * d
+
+
+@triton.jit
+def _part(seed, part):
+    """The seed of a part of what a seed stands for."""
+    return _splitmix(seed ^ (seed * 0 + part + 1)) >> 1  # the product gives the part the type of the seed
 
 
 @triton.jit
@@ -137,7 +299,7 @@ def _normals(word):
 
 @triton.jit
 def _log(u):
-    """``ln u`` for 0 < u <= 1, by the polynomial of the Cephes library."""
+    """``ln u`` of positive normal numbers, by the polynomial of the Cephes library."""
     bits = u.to(tl.int32, bitcast=True)
     m = ((bits & 0x007FFFFF) | 0x3F800000).to(tl.float32, bitcast=True)
     large = m > 1.41421356
@@ -156,6 +318,22 @@ def _log(u):
     y = y + e * -2.12194440e-4
     y = y - z * 0.5
     return (x + y) + e * 0.693359375
+
+
+@triton.jit
+def _exp(x):
+    """``e^x`` of numbers up to 0, by the polynomial of the Cephes library; 0 below -88."""
+    x = tl.maximum(x, -88.0)
+    n = (x * 1.44269504 - 0.5).to(tl.int32)
+    r = x - n.to(tl.float32) * 0.693359375
+    r = r - n.to(tl.float32) * -2.12194440e-4
+    y = r * 1.9875691500e-4 + 1.3981999507e-3
+    y = y * r + 8.3334519073e-3
+    y = y * r + 4.1665795894e-2
+    y = y * r + 1.6666665459e-1
+    y = y * r + 5.0000001201e-1
+    y = (y * (r * r) + r) + 1.0
+    return y * ((n + 127) << 23).to(tl.float32, bitcast=True)
 
 
 @triton.jit

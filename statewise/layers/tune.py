@@ -57,7 +57,7 @@ def tune(layer: RecurrentLayer, input: Tensor | PackedSequence, *, repetitions: 
             where="tune",
             got="no kernel that could be captured in a CUDA graph",
             wanted="a layer whose step can be captured",
-            remedy="Laws of noise other than the Gaussian cannot be captured.",
+            remedy="Give sequences of one length and no pairing: with others the host waits for the device.",
         )
     best = min(timed, key=lambda form: timed[form])
     name = torch.cuda.get_device_name(weight.device)

@@ -252,13 +252,20 @@ Tensor weight_gradient(const Tensor& grad, const Tensors& values, at::IntArrayRe
 }
 
 // The numbers of native/random.h, step by step, on several threads.
-void fill_counted(const Tensor& out, int64_t seed, bool normal, double mean, double std) {
+void fill_counted(const Tensor& out, int64_t seed, int64_t kind, double scale, double shift, int64_t bound,
+                  at::ArrayRef<double> shapes) {
+    TORCH_CHECK(kind >= 0 && kind <= int64_t(counter::Kind::kBeta), "statewise: the kernel knows no law ", kind);
+    counter::Recipe recipe{counter::Kind(kind), float(scale), float(shift), uint64_t(bound), {}};
+    for (size_t i = 0; i < std::min<size_t>(6, shapes.size()); ++i) recipe.shapes[i] = float(shapes[i]);
     const int64_t steps = out.size(0), size = steps ? out.numel() / steps : 0, half = (size + 1) / 2;
     float* to = out.data_ptr<float>();
-    at::parallel_for(0, steps, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, size)), [&](int64_t begin, int64_t end) {
-        for (int64_t step = begin; step < end; ++step) {
-            counter::fill_step(to + step * size, size, uint64_t(seed), uint64_t(step * half), normal, float(mean), float(std));
-        }
+    const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, size));
+    counter::with_recipe(recipe, uint64_t(seed), [&](auto make) {
+        at::parallel_for(0, steps, grain, [&](int64_t begin, int64_t end) {
+            for (int64_t step = begin; step < end; ++step) {
+                counter::fill_step(to + step * size, size, uint64_t(step * half), recipe.scale, recipe.shift, make);
+            }
+        });
     });
 }
 
@@ -275,7 +282,7 @@ TORCH_LIBRARY(statewise_native, library) {
         "Tensor initial_memory, int[] batch_sizes, bool reverse, Tensor mask, bool mask_constant, bool memory_changes, "
         "int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
-    library.def("fill_counted(Tensor(a!) out, int seed, bool normal, float mean, float std) -> ()");
+    library.def("fill_counted(Tensor(a!) out, int seed, int kind, float scale, float shift, int bound, float[] shapes) -> ()");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def _document(outcome: Outcome, device: torch.device, command: str) -> dict[str,
             "tokens": {part: len(getattr(corpus, part)) for part in ("train", "valid", "test")},
         },
         "command": command,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": device_name(device),
         "versions": {
             "statewise": statewise.__version__,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+
+# torch 2.13 has another name for the choice, and warns of the old one.
+_RENAMED = "forward_sync_buffers" in inspect.signature(DistributedDataParallel).parameters
+_OWN_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if _RENAMED else "broadcast_buffers": False}
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class World:
         if self.size == 1:
             return model
         ids = [device.index or 0] if device.type == "cuda" else None
-        # Masks of weight drop are buffers, and each process has its own.
-        return DistributedDataParallel(model, device_ids=ids, broadcast_buffers=False)
+        # Masks of weight drop are buffers, and each process has its own, drawn anew in every training step.
+        return DistributedDataParallel(model, device_ids=ids, **_OWN_BUFFERS)
 
     def agreed(self, value: float) -> float:
         """The first process's value, in all processes."""

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from statewise.errors import ArgumentError, DtypeError
 from statewise.transforms.base import Sizes, StateChange, StateGrads, StateTransform, choice, finite
+from statewise.transforms.recipes import Kind, Recipe
 from statewise.transforms.streams import Stream
 
 SIMILARITIES = ("dot", "euclidean", "sqeuclidean")
@@ -107,9 +108,7 @@ class Centroids(StateTransform):
             return ()
         dtype = torch.float64 if sizes.dtype == torch.float64 else torch.float32
         unit = torch.empty(sizes.steps, sizes.batch, self.k, dtype=dtype, device=sizes.device)
-        stream.fill(unit, lambda rows, generator: rows.exponential_(generator=generator))
-        # An exponential can round to 0, whose logarithm would poison the batch.
-        return (unit.clamp_(min=torch.finfo(dtype).tiny).log_().mul_(-factor),)
+        return (stream.draw(unit, Recipe.of(Kind.GUMBEL, scale=factor)),)
 
     def logits(self, state: Tensor, centroids: Tensor) -> Tensor:
         """Similarity of every row to every centroid, over the temperature: shape (rows, k), float32 at least."""

@@ -28,6 +28,8 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from statewise.errors import ArgumentError, DeviceError, DtypeError
+from statewise.transforms.recipes import Kind, Recipe
+from statewise.transforms.streams import Randomness
 
 __all__ = ["LAWS", "Law", "law"]
 
@@ -35,6 +37,7 @@ Number = float | int  # to a run-time type checker an int is not a float
 
 EULER_GAMMA = 0.57721566490153286061
 APERY = 1.20205690315959428540  # zeta(3), in the skewness of a Gumbel variable
+LARGEST_ALPHA = 2.0**30  # there the skewness of a gamma law is 6e-5
 DEFAULT_ALPHA = 2.0  # the only shape the paper names (its Table 5)
 LONGEST_SERIES = 2**22  # terms of Kummer's series that are still summed in about a second
 
@@ -116,13 +119,32 @@ class Law(ABC):
         except OverflowError:
             return math.inf
 
+    def recipe(self, gamma: Number, alpha: Number = DEFAULT_ALPHA, *, mean: Number = 0.0) -> Recipe:
+        """How ``mean + eps`` is drawn by counting: the numbers are a function of a seed and of their place.
+
+        ``eps`` is never clamped, since that would bias its mean. It has the digits of float32, and no draw is infinite:
+        ``transforms/recipes.py`` tells where the tails end.
+
+        Args:
+            gamma: strength, in the law's own meaning.
+            alpha: shape of the gamma and beta laws; beyond 2^30, where the law no longer depends on it, it is 2^30.
+            mean: added to the noise.
+
+        >>> law("laplace").recipe(0.5, mean=1.0).shift
+        1.0
+        """
+        gamma, alpha = self._checked(gamma, alpha)
+        mean = _number(mean, f"{self.name}.mean", "a finite number", low=-math.inf)
+        if gamma == self.silent_gamma:
+            return Recipe.of(Kind.UNIFORM, scale=0.0, shift=mean)
+        return self._recipe(gamma, min(alpha, LARGEST_ALPHA), mean)
+
     def fill(
         self, out: Float[Tensor, "*shape"], gamma: Number, alpha: Number, generator: Generator
     ) -> Float[Tensor, "*shape"]:
         """Overwrite ``out`` with independent draws of ``eps`` and return it.
 
-        ``eps`` is never clamped, since that would bias its mean; only a uniform number is kept off 0 and 1, by half a
-        unit of rounding, so that no draw is infinite. Without noise the generator is left untouched.
+        One number is taken from the generator, and none without noise; the draws are counted from it (:meth:`recipe`).
 
         Args:
             out: float32 or float64, of any shape; for half precision draw in float32, then cast.
@@ -130,7 +152,7 @@ class Law(ABC):
             alpha: shape of the gamma and beta laws.
             generator: source of randomness, on the device of ``out``.
         """
-        gamma, alpha = self._checked(gamma, alpha)
+        recipe = self.recipe(gamma, alpha)
         if out.dtype not in (torch.float32, torch.float64):
             remedy = "Draw in float32, then cast."
             raise DtypeError(where=f"{self.name}.out", got=out.dtype, wanted="torch.float32 or .float64", remedy=remedy)
@@ -138,10 +160,10 @@ class Law(ABC):
             got, wanted = f"a generator on {generator.device}", f"one on {out.device}, like the tensor to fill"
             remedy = f"Make it with torch.Generator({str(out.device)!r})."
             raise DeviceError(where=f"{self.name}.generator", got=got, wanted=wanted, remedy=remedy)
-        if gamma == self.silent_gamma:
+        if self.is_silent(gamma):
             return out.zero_()
-        self._draw(out, gamma, alpha, generator)
-        return out
+        drawn = Randomness(generator).stream().draw(out.new_empty(1, out.numel()), recipe)
+        return out.copy_(drawn.view(out.shape))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{self!r} is shared by all its users and cannot be changed: tried to set {name!r}.")
@@ -175,7 +197,7 @@ class Law(ABC):
     def _log_mgf(self, a: float, gamma: float, alpha: float) -> float: ...
 
     @abstractmethod
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None: ...
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe: ...
 
     def _support(self, gamma: float, alpha: float) -> tuple[float, float]:
         return -math.inf, math.inf
@@ -217,8 +239,8 @@ class GaussianLaw(ScaleLaw):
     def _log_mgf(self, a: float, gamma: float, alpha: float) -> float:
         return (a * gamma) * (a * gamma) / 2
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        out.normal_(0.0, gamma, generator=generator)
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
+        return Recipe.of(Kind.NORMAL, scale=gamma, shift=mean)
 
 
 class LogisticLaw(ScaleLaw):
@@ -233,8 +255,8 @@ class LogisticLaw(ScaleLaw):
             return 0.0
         return math.log(angle / math.sin(angle)) if angle < math.pi else math.inf
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        out.uniform_(generator=generator).logit_(eps=_guard(out)).mul_(gamma * math.sqrt(3) / math.pi)
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
+        return Recipe.of(Kind.LOGISTIC, scale=gamma * math.sqrt(3) / math.pi, shift=mean)
 
 
 class LaplaceLaw(ScaleLaw):
@@ -247,11 +269,8 @@ class LaplaceLaw(ScaleLaw):
         half_square = (a * gamma) * (a * gamma) / 2
         return -math.log1p(-half_square) if half_square < 1 else math.inf
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        largest = 1 - _guard(out)
-        out.uniform_(-1.0, 1.0, generator=generator).clamp_(-largest, largest)
-        magnitude = out.abs().neg_().log1p_()
-        torch.copysign(magnitude, out, out=out).mul_(gamma / math.sqrt(2))
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
+        return Recipe.of(Kind.LAPLACE, scale=gamma / math.sqrt(2), shift=mean)
 
 
 class GumbelLaw(ScaleLaw):
@@ -267,8 +286,9 @@ class GumbelLaw(ScaleLaw):
         tilt = a * gamma * math.sqrt(6) / math.pi
         return math.lgamma(1 - tilt) - EULER_GAMMA * tilt if tilt < 1 else math.inf
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        _open_uniform_(out, generator).log_().neg_().log_().add_(EULER_GAMMA).mul_(-gamma * math.sqrt(6) / math.pi)
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
+        scale = gamma * math.sqrt(6) / math.pi
+        return Recipe.of(Kind.GUMBEL, scale=scale, shift=mean - scale * EULER_GAMMA)
 
 
 class GammaLaw(ScaleLaw):
@@ -288,8 +308,8 @@ class GammaLaw(ScaleLaw):
     def _log_mgf(self, a: float, gamma: float, alpha: float) -> float:
         return _centred_gamma_log_mgf(a * gamma / math.sqrt(alpha), alpha)
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        _standard_gamma_(out, alpha, generator).sub_(alpha).mul_(gamma / math.sqrt(alpha))
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
+        return Recipe.gamma(alpha, scale=gamma / math.sqrt(alpha), shift=mean)
 
 
 class ChiSquareLaw(VarianceLaw):
@@ -309,8 +329,8 @@ class ChiSquareLaw(VarianceLaw):
     def _log_mgf(self, a: float, gamma: float, alpha: float) -> float:
         return _centred_gamma_log_mgf(a * math.sqrt(2), gamma / 2)
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        _standard_gamma_(out, gamma / 2, generator).sub_(gamma / 2).mul_(math.sqrt(2))
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
+        return Recipe.gamma(gamma / 2, scale=math.sqrt(2), shift=mean)
 
 
 class BernoulliLaw(Law):
@@ -347,13 +367,8 @@ class BernoulliLaw(Law):
             return math.log1p((1 - gamma) * math.expm1(-lift)) + lift - a
         return math.log1p(gamma * math.expm1(lift)) - a
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        if gamma < 2.0**-12:  # the steps of a uniform float32, 2^-24, are too coarse for a rare event
-            out.bernoulli_(gamma, generator=generator)
-        else:  # several times faster on a CPU
-            out.uniform_(generator=generator).lt_(gamma)
-        # A scale past the dtype's range would turn the dropped units into 0 * inf; no such unit is ever kept.
-        out.mul_(min(1 / gamma, torch.finfo(out.dtype).max)).sub_(1.0)
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
+        return Recipe.bernoulli(gamma, scale=1 / gamma, shift=mean - 1)
 
 
 class BetaLaw(VarianceLaw):
@@ -381,15 +396,11 @@ class BetaLaw(VarianceLaw):
         shape = alpha if a > 0 else gamma
         return _log_kummer(shape, total, argument) - argument * shape / total
 
-    def _draw(self, out: Tensor, gamma: float, alpha: float, generator: Generator) -> None:
-        # In log space: with two small shapes both gamma variables underflow, and G1 / (G1 + G2) would be 0 / 0.
-        log_first = _log_standard_gamma_(torch.empty_like(out), alpha, generator)
-        log_odds_of_rest = _log_standard_gamma_(out, gamma, generator).sub_(log_first)
+    def _recipe(self, gamma: float, alpha: float, mean: float) -> Recipe:
         total, spread = alpha + gamma, _beta_spread(gamma, alpha)
         if alpha >= gamma:  # eta is near 1: 1 - eta keeps the digits
-            log_odds_of_rest.sigmoid_().mul_(-total * spread).add_(gamma * spread)
-        else:
-            log_odds_of_rest.neg_().sigmoid_().mul_(total * spread).sub_(alpha * spread)
+            return Recipe.beta(gamma, alpha, scale=-total * spread, shift=mean + gamma * spread)
+        return Recipe.beta(alpha, gamma, scale=total * spread, shift=mean - alpha * spread)
 
 
 LAWS: Mapping[str, Law] = MappingProxyType(
@@ -444,31 +455,8 @@ def _number(
     return number
 
 
-def _guard(out: Tensor) -> float:
-    return torch.finfo(out.dtype).eps / 2  # 2^-24 in float32: the step of a uniform draw, and 1 - guard is exact
-
-
-def _open_uniform_(out: Tensor, generator: Generator) -> Tensor:
-    guard = _guard(out)
-    return out.uniform_(generator=generator).clamp_(guard, 1 - guard)
-
-
-def _standard_gamma_(out: Tensor, shape: float, generator: Generator) -> Tensor:
-    # Below shape 1 the sampler itself multiplies Gamma(shape + 1) by U^(1 / shape), and returns the smallest normal
-    # number where that underflows: invisible once the mean is subtracted.
-    return out.copy_(torch._standard_gamma(out.fill_(shape), generator))
-
-
-def _log_standard_gamma_(out: Tensor, shape: float, generator: Generator) -> Tensor:
-    if shape >= 1:
-        return _standard_gamma_(out, shape, generator).log_()
-    # log Gamma(shape) = log Gamma(shape + 1) + log(U) / shape in law; below 1e-30 the quotient would leave float32.
-    boost = _open_uniform_(torch.empty_like(out), generator).log_().div_(max(shape, 1e-30))
-    return _standard_gamma_(out, shape + 1, generator).log_().add_(boost)
-
-
 def _beta_spread(gamma: float, alpha: float) -> float:
-    return math.sqrt((alpha + gamma + 1) / alpha)
+    return math.sqrt(alpha + gamma + 1) / math.sqrt(alpha)  # the quotient itself may overflow
 
 
 def _centred_gamma_log_mgf(tilt: float, shape: float) -> float:

@@ -92,10 +92,7 @@ class Noise(StateTransform, SequenceTransform):
         dtype = torch.float64 if sizes.dtype == torch.float64 else torch.float32
         eps = torch.empty(sizes.steps, sizes.batch, sizes.hidden, dtype=dtype, device=sizes.device)
         mean = 1.0 if self.mode == "multiplicative" else 0.0
-        if self.law == "gaussian":
-            return (stream.normal(eps, mean=mean, std=self.gamma),)
-        stream.fill(eps, lambda rows, source: law.fill(rows, self.gamma, self.alpha, source))
-        return (eps.add_(mean),)
+        return (stream.draw(eps, law.recipe(self.gamma, self.alpha, mean=mean)),)
 
     def apply(self, sequence: Tensor, draws: tuple[Tensor, ...]) -> Tensor:
         disturbed = sequence * draws[0] if self.mode == "multiplicative" else sequence + draws[0]

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from statewise.errors import EngineError
 from statewise.kernels import load_triton
 from statewise.native import load_native
-from statewise.transforms.counter import mixed, normals, seed_of, uniforms
+from statewise.transforms.counter import mixed, seed_of
+from statewise.transforms.recipes import Kind, Recipe, numbers
 
-Fill = Callable[[Tensor, torch.Generator], object]
 _CPU = torch.device("cpu")
-
-
-class _Counted(NamedTuple):
-    """Which of the two counted laws, and its moments if normal."""
-
-    normal: bool
-    mean: float = 0.0
-    std: float = 1.0
 
 
 class Randomness:
@@ -55,19 +46,6 @@ class Randomness:
         root = torch.randint(2**62, (), generator=self._generator, device=source)
         return root if stays or _transformed() else int(root)
 
-    @cached_property
-    def number(self) -> int:
-        """The root on the host, which waits for an accelerator."""
-        root = self.root
-        if isinstance(root, Tensor) and root.is_cuda and torch.cuda.is_current_stream_capturing():
-            raise _refusal("a CUDA graph under capture", "a law whose numbers the device makes by itself")
-        try:
-            return int(root)
-        except RuntimeError as error:
-            if not _transformed():
-                raise
-            raise _refusal("vmap with randomness='different'", "a law whose replicas can differ") from error
-
     def stream(self, *key: int) -> Stream:
         """The stream that belongs to a key, such as (transform, layer, direction)."""
         return Stream(self, key)
@@ -94,64 +72,60 @@ class Stream:
 
     @property
     def seed(self) -> int:
-        """All parts of the key mixed into 63 bits."""
-        value = self.randomness.number
-        for part in self.key:
-            value = _splitmix(value ^ (part + 1))
-        return value >> 1
+        """All parts of the key mixed into 63 bits, on the host, which waits for an accelerator."""
+        return _seed(int(self.randomness.root), self.key)
 
     def normal(self, out: Tensor, *, mean: float, std: float) -> Tensor:
         """Fill ``out`` (steps, ...) with normal numbers and return it; under torch.func's transforms, a new tensor."""
-        return self._fill_counted(out, _Counted(True, mean, std))
+        return self.draw(out, Recipe.of(Kind.NORMAL, scale=std, shift=mean))
 
     def uniform(self, out: Tensor) -> Tensor:
         """The same with uniform numbers from 0 up to, not including, 1."""
-        return self._fill_counted(out, _Counted(False))
+        return self.draw(out, Recipe.of(Kind.UNIFORM))
 
-    def fill(self, out: Tensor, fill: Fill) -> Tensor:
-        """Fill ``out`` (steps, ...) by a sampler of torch's, one step after the other, and return it."""
-        if out.is_meta:
-            return out  # a shape without numbers has nothing to be drawn
-        seed = self.seed  # first, since what refuses it says what to do instead
-        source = torch.Generator(out.device).manual_seed(seed)
-        for rows in out:
-            fill(rows, source)
-        return out
+    def draw(self, out: Tensor, recipe: Recipe) -> Tensor:
+        """The same with numbers of any law, made in float32 for every dtype.
 
-    def _fill_counted(self, out: Tensor, law: _Counted) -> Tensor:
+        >>> stream = Randomness(torch.Generator().manual_seed(3)).stream(0)
+        >>> stream.draw(torch.empty(2, 300), Recipe.gamma(0.5)).shape
+        torch.Size([2, 300])
+        """
         if out.is_meta or out.numel() == 0:
             return out
         root = self.randomness.root
-        kernel = isinstance(root, Tensor) and load_triton().available and load_triton().device == out.device.type
-        if _transformed():  # `out` cannot hold replicas
-            if kernel and out.device.type == "cuda":
-                drawn: Tensor = _Replicated.apply(root, self.key, tuple(out.shape), out.dtype, law)  # type: ignore[no-untyped-call]
-                return drawn
-            return self._counted(out, law).to(out.dtype)
-        if not out.is_contiguous():
-            return out.copy_(self._fill_counted(torch.empty_like(out, memory_format=torch.contiguous_format), law))
-        if kernel and isinstance(root, Tensor):
-            return _fill_by_kernel(out, root.to(out.device), self.key, law)
-        if out.device.type == "cpu" and out.dtype == torch.float32 and load_native().available:
-            torch.ops.statewise_native.fill_counted(out, self.seed, *law)
-            return out
+        if not _transformed():
+            return _filled(out, root, self.key, recipe)
+        like = (tuple(out.shape), out.dtype, out.device)  # `out` itself cannot hold replicas
+        if isinstance(root, int):
+            return _filled(_empty(*like), root, self.key, recipe)
+        drawn: Tensor = _Replicated.apply(root, self.key, *like, recipe)  # type: ignore[no-untyped-call]
+        return drawn
+
+
+def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device=device)
+
+
+def _filled(out: Tensor, root: int | Tensor, key: tuple[int, ...], recipe: Recipe) -> Tensor:
+    """A tensor filled with the numbers of a recipe, by whatever is there to make them: they have the same bits."""
+    if not out.is_contiguous():
+        return out.copy_(_filled(torch.empty_like(out, memory_format=torch.contiguous_format), root, key, recipe))
+    if isinstance(root, Tensor) and load_triton().available and load_triton().device == out.device.type:
+        return _fill_by_kernel(out, root.to(out.device), key, recipe)
+    if out.device.type == "cpu" and load_native().available:
         # In float32 first: then the numbers are the same for every dtype of the network.
-        return out.copy_(self._counted(out, law))
-
-    def _counted(self, out: Tensor, law: _Counted) -> Tensor:
-        """The numbers that belong into a tensor, in float32, made by torch's operations."""
-        root = self.randomness.root
-        seed = seed_of(root.to(out.device), self.key) if isinstance(root, Tensor) else self.seed
-        drawn = normals if law.normal else uniforms
-        numbers = drawn(seed, out.shape[0], out.shape[1:].numel(), out.device)
-        return (numbers.mul_(law.std).add_(law.mean) if law.normal else numbers).view(out.shape)
+        narrow = out if out.dtype == torch.float32 else torch.empty_like(out, dtype=torch.float32)
+        torch.ops.statewise_native.fill_counted(narrow, _seed(int(root), key), *recipe)
+        return out if narrow is out else out.copy_(narrow)
+    seed = seed_of(root.to(out.device), key) if isinstance(root, Tensor) else _seed(root, key)
+    return out.copy_(numbers(recipe, seed, out.shape[0], out.shape[1:].numel(), out.device).view(out.shape))
 
 
-def _fill_by_kernel(out: Tensor, root: Tensor, key: tuple[int, ...], law: _Counted) -> Tensor:
+def _fill_by_kernel(out: Tensor, root: Tensor, key: tuple[int, ...], recipe: Recipe) -> Tensor:
     from statewise.kernels.fill import MOST_PARTS, fill_counted
 
     early = max(0, len(key) - MOST_PARTS)
-    return fill_counted(out, mixed(root, key[:early]), key[early:], **law._asdict())
+    return fill_counted(out, mixed(root, key[:early]), key[early:], **recipe._asdict())
 
 
 class _Replicated(torch.autograd.Function):
@@ -159,9 +133,14 @@ class _Replicated(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        root: Tensor, key: tuple[int, ...], shape: tuple[int, ...], dtype: torch.dtype, law: _Counted
+        root: Tensor,
+        key: tuple[int, ...],
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+        device: torch.device,
+        recipe: Recipe,
     ) -> Tensor:
-        return _fill_by_kernel(torch.empty(shape, dtype=dtype, device=root.device), root, key, law)
+        return _filled(_empty(shape, dtype, device), root if root.is_cuda else int(root), key, recipe)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -169,8 +148,9 @@ class _Replicated(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], root: Tensor, *rest: Any) -> tuple[Tensor, int]:
-        roots = root.movedim(dims[0], 0).contiguous()
-        return torch.stack([_Replicated.forward(one, *rest) for one in roots.unbind()]), 0
+        # Through `apply` again, since a root may hold the replicas of an outer vmap too.
+        replicas = [_Replicated.apply(one, *rest) for one in root.movedim(dims[0], 0).unbind()]  # type: ignore[no-untyped-call]
+        return torch.stack(replicas), 0
 
 
 def indicator(numbers: Tensor, holds: Callable[..., Tensor], bound: float) -> Tensor:
@@ -189,13 +169,10 @@ def _transformed() -> bool:
     return bool(torch._C._are_functorch_transforms_active())
 
 
-def _refusal(got: str, wanted: str) -> EngineError:
-    return EngineError(
-        where="Stream.fill",
-        got=f"a draw by a sampler of torch's in {got}",
-        wanted=wanted,
-        remedy="Gaussian noise, dropout and zoneout can be drawn there; others before it, with layer.draw(input).",
-    )
+def _seed(root: int, key: tuple[int, ...]) -> int:
+    for part in key:
+        root = _splitmix(root ^ (part + 1))
+    return root >> 1
 
 
 def _splitmix(value: int) -> int:

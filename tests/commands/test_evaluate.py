@@ -45,6 +45,15 @@ def test_dynamic_evaluation_adapts_and_without_steps_does_not(typed: Typed, trai
     assert perplexity(typed(*options)) < plain
 
 
+def test_draws_of_noise_are_averaged_and_follow_the_seed(typed: Typed, trained: Path, refused: Typed) -> None:
+    options = ("evaluate", str(trained), "--batch", "10", "--samples")
+    one, again, many = (perplexity(typed(*options, samples)) for samples in ("1", "1", "30"))
+    assert one == again
+    assert many < one, "an ensemble predicts better than its members"
+    assert "mean of 2 draws" in typed(*options, "2", "--seed", "3")
+    assert "one of the two" in refused(*options, "2", "--dynamic", "new")
+
+
 def test_each_line_of_a_text_is_scored_and_unknown_words_are_counted(
     typed: Typed, trained: Path, tmp_path: Path
 ) -> None:

@@ -45,6 +45,17 @@ def test_every_field_of_model_and_training_is_an_option(typed: Typed, capsys: py
         assert f"--{entry.name.replace('_', '-')} " in told, entry.name
 
 
+def test_curves_for_tensorboard_can_be_read_by_it(typed: Typed, tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    typed("train", "lm", *SMALL, "--out", "run", "--epochs", "2", "--tensorboard", "--quiet")
+    found = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    found.Reload()
+    drawn = {point.step: point.value for point in found.Scalars("valid_perplexity")}
+    kept = {r["epoch"]: r["valid_perplexity"] for r in RunFolder(tmp_path / "run").metrics() if "epoch" in r}
+    assert drawn == pytest.approx(kept)
+
+
 def test_options_reach_the_model_and_its_training(typed: Typed, tmp_path: Path) -> None:
     options = ["--hidden", "8,6", "--embedding", "6", "--noise", "gamma", "--placement", "outputs", "--locked", "yes"]
     options += ["--clip", "none", "--patience", "3", "--optimizer", "adam", "--lr", "0.01", "--epochs", "1"]

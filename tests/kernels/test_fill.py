@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from statewise.errors import EngineError
+from contracts.passes import few_examples
 from statewise.kernels import load_triton
 from statewise.transforms import (
     Centroids,
@@ -27,7 +27,10 @@ from statewise.transforms import (
     Transform,
     Zoneout,
 )
-from statewise.transforms.counter import normals, seed_of, uniforms
+from statewise.transforms.counter import seed_of
+from statewise.transforms.gammas import ROUNDS
+from statewise.transforms.laws import LAWS
+from statewise.transforms.recipes import Kind, Recipe, numbers
 
 pytestmark = pytest.mark.skipif(not load_triton().available, reason="needs Triton")
 
@@ -35,32 +38,48 @@ DEVICE = torch.device(load_triton().device)  # the CPU where Triton is interpret
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64, torch.bfloat16: torch.int16, torch.float16: torch.int16}
 SHAPES = [(1, 1), (3, 2), (5, 7), (2, 3, 17), (33, 64), (4, 511), (2, 1024), (3, 1537)]
+UNIFORM, NORMAL = Recipe.of(Kind.UNIFORM), Recipe.of(Kind.NORMAL)
+RECIPES = {
+    "uniform": UNIFORM,
+    "normal": Recipe.of(Kind.NORMAL, scale=1.7, shift=0.3),
+    "bernoulli": Recipe.bernoulli(0.3, scale=1 / 0.3, shift=-1.0),
+    "laplace": Recipe.of(Kind.LAPLACE, scale=0.4, shift=1.0),
+    "logistic": Recipe.of(Kind.LOGISTIC, scale=0.4),
+    "gumbel": Recipe.of(Kind.GUMBEL, scale=-0.4, shift=0.1),
+    "gamma of 2": Recipe.gamma(2.0, shift=1.0),
+    "gamma of 0.1": Recipe.gamma(0.1, scale=0.3),
+    "beta of 0.1 and 2": Recipe.beta(0.1, 2.0, scale=-3.0, shift=1.0),
+    "beta of 2 and 3": Recipe.beta(2.0, 3.0),
+}
+EXTREMES = (0.0, 5e-324, 1e-40, 1e38, 1e300)  # of a shape
+WITHOUT_REJECTION = [recipe for recipe in RECIPES.values() if not recipe.shapes]
 PARTS = st.integers(0, 40) | st.integers(2**31 - 2, 2**32 + 2)
 MASK = 2**64 - 1
 COUNTED: list[Transform] = [
-    Noise("gaussian", 0.3),
+    *(Noise(law, 0.3) for law in LAWS),
     Noise("gaussian", 2.0, mode="additive"),
+    Noise("gamma", 0.3, 0.5, mode="additive"),
     OutputDropout(0.3),
     LockedDropout(0.5),
     Zoneout(0.2, memory=0.4),
     RecurrentDropout(0.3, input_p=0.2),
+    Centroids(3, transition="noisy", noise=0.7),
 ]
 
 
-def filled(shape: tuple[int, ...], dtype: torch.dtype, root: int, key: tuple[int, ...], **law: float) -> Tensor:
-    """What the kernel fills in; the mean and the standard deviation are given for normal numbers."""
+def filled(shape: tuple[int, ...], dtype: torch.dtype, root: int, key: tuple[int, ...], recipe: Recipe) -> Tensor:
+    """What the kernel fills in."""
     from statewise.kernels.fill import fill_counted
 
     out = torch.full(shape, 9.0, dtype=dtype, device=DEVICE)
-    assert fill_counted(out, torch.tensor(root, device=DEVICE), key, normal=bool(law), **law) is out
+    assert fill_counted(out, torch.tensor(root, device=DEVICE), key, **recipe._asdict()) is out
     return out
 
 
-def expected(shape: tuple[int, ...], dtype: torch.dtype, root: int, key: tuple[int, ...], **law: float) -> Tensor:
+def expected(shape: tuple[int, ...], dtype: torch.dtype, root: int, key: tuple[int, ...], recipe: Recipe) -> Tensor:
     """The same by the formulas in torch."""
     sizes = (int(seed_of(torch.tensor(root), key)), shape[0], torch.Size(shape[1:]).numel(), torch.device("cpu"))
-    numbers = normals(*sizes).mul_(law["std"]).add_(law["mean"]) if law else uniforms(*sizes)
-    return numbers.to(dtype).view(shape).to(DEVICE)
+    return numbers(recipe, *sizes).to(dtype).view(shape).to(DEVICE)
 
 
 def assert_same_bits(found: Tensor, wanted: Tensor) -> None:
@@ -68,21 +87,53 @@ def assert_same_bits(found: Tensor, wanted: Tensor) -> None:
     assert torch.equal(found.contiguous().view(BITS[found.dtype]), wanted.contiguous().view(BITS[wanted.dtype]))
 
 
-@pytest.mark.parametrize("law", [{}, {"mean": 0.3, "std": 1.7}], ids=["uniform", "normal"])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_kernel_gives_the_bits_of_the_formulas(
-    shape: tuple[int, ...], dtype: torch.dtype, law: dict[str, Any]
-) -> None:
-    call = (shape, dtype, 2**61 + 12345, (3, 1, 0, 1))
-    assert_same_bits(filled(*call, **law), expected(*call, **law))
+def test_the_kernel_gives_the_bits_of_the_formulas(shape: tuple[int, ...], recipe: Recipe) -> None:
+    call = (shape, torch.float32, 2**61 + 12345, (3, 1, 0, 1), recipe)
+    assert_same_bits(filled(*call), expected(*call))
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_kernel_rounds_as_torch_does(dtype: torch.dtype, recipe: Recipe) -> None:
+    call = ((3, 301), dtype, 2**61 + 12345, (3, 1, 0, 1), recipe)
+    assert_same_bits(filled(*call), expected(*call))
+
+
+@few_examples
+@given(
+    first=st.floats(1e-3, 1e4) | st.sampled_from(EXTREMES),
+    second=st.floats(1e-3, 1e4) | st.sampled_from(EXTREMES),
+    beta=st.booleans(),
+    root=st.integers(0, 2**62 - 1),
+)
+def test_every_shape_of_gamma_variables_gives_the_same_bits(first: float, second: float, beta: bool, root: int) -> None:
+    recipe = Recipe.beta(first, second) if beta else Recipe.gamma(first)
+    call = ((2, 67), torch.float32, root, (1,), recipe)
+    assert_same_bits(filled(*call), expected(*call))
+
+
+@pytest.mark.parametrize("probability", [2.0**-32, 1e-9, 0.5, 1 - 2.0**-32, 1.0])
+def test_a_bernoulli_law_is_cut_at_the_same_place(probability: float) -> None:
+    call = ((40, 500), torch.float32, 17, (1,), Recipe.bernoulli(probability))
+    assert_same_bits(filled(*call), expected(*call))
+
+
+def test_a_law_of_the_kernel_is_the_law_of_that_number() -> None:
+    from statewise.kernels import fill
+
+    for kind in Kind:
+        assert getattr(fill, f"_{kind.name}").value == kind
+    assert {Kind.GAMMA, Kind.BETA} == set(fill.REJECTED)
+    assert ROUNDS == fill._ROUNDS.value
 
 
 @given(root=st.integers(0, 2**62 - 1), key=st.lists(PARTS, max_size=4).map(tuple), size=st.integers(1, 99))
 def test_every_key_is_mixed_on_the_device_as_on_the_host(root: int, key: tuple[int, ...], size: int) -> None:
-    call = ((3, size), torch.float32, root, key)
-    assert_same_bits(filled(*call, mean=0.0, std=1.0), expected(*call, mean=0.0, std=1.0))
-    assert_same_bits(filled(*call), expected(*call))
+    for recipe in (NORMAL, UNIFORM, Recipe.gamma(0.5)):
+        call = ((3, size), torch.float32, root, key, recipe)
+        assert_same_bits(filled(*call), expected(*call))
 
 
 @given(
@@ -92,18 +143,19 @@ def test_every_key_is_mixed_on_the_device_as_on_the_host(root: int, key: tuple[i
     root=st.integers(0, 2**62 - 1),
 )
 def test_every_mean_and_spread_is_rounded_alike(mean: float, std: float, dtype: torch.dtype, root: int) -> None:
-    call = ((2, 31), dtype, root, (1,))
-    assert_same_bits(filled(*call, mean=mean, std=std), expected(*call, mean=mean, std=std))
+    for kind in (Kind.NORMAL, Kind.LAPLACE):
+        call = ((2, 31), dtype, root, (1,), Recipe.of(kind, scale=std, shift=mean))
+        assert_same_bits(filled(*call), expected(*call))
 
 
 def test_a_long_tensor_in_half_precision_is_rounded_to_even() -> None:
     """Long enough for ties, and for carries into the exponent."""
     shape = (1, 100_000)
-    exact, bfloat = (expected(shape, dtype, 5, (0,)) for dtype in (torch.float32, torch.bfloat16))
+    exact, bfloat = (expected(shape, dtype, 5, (0,), UNIFORM) for dtype in (torch.float32, torch.bfloat16))
     assert bool((exact.view(torch.int32) & 0xFFFF == 0x8000).any())
     assert bool((bfloat == 1).any())
-    assert_same_bits(filled(shape, torch.bfloat16, 5, (0,)), bfloat)
-    assert_same_bits(filled(shape, torch.float16, 5, (0,)), expected(shape, torch.float16, 5, (0,)))
+    assert_same_bits(filled(shape, torch.bfloat16, 5, (0,), UNIFORM), bfloat)
+    assert_same_bits(filled(shape, torch.float16, 5, (0,), UNIFORM), expected(shape, torch.float16, 5, (0,), UNIFORM))
 
 
 def unscrambled(value: int) -> int:
@@ -131,43 +183,56 @@ def test_the_ends_of_the_radius_and_of_the_angle_are_the_same(high: int, angle: 
         root -= 2**64 * (root >= 2**63)
         assert int(seed_of(torch.tensor(root), (0,))) == seed
         call = ((1, 2), torch.float32, root, (0,))
-        assert_same_bits(filled(*call, mean=0.0, std=1.0), expected(*call, mean=0.0, std=1.0))
-        assert filled(*call)[0, 0].item() == (word >> 40) * 2.0**-24
+        for recipe in WITHOUT_REJECTION:
+            assert_same_bits(filled(*call, recipe), expected(*call, recipe))
+        assert filled(*call, UNIFORM)[0, 0].item() == (word >> 40) * 2.0**-24
 
 
-def test_nothing_is_written_past_the_end() -> None:
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
+def test_nothing_is_written_past_the_end(recipe: Recipe) -> None:
     from statewise.kernels.fill import fill_counted
 
     room = torch.full((3 * 7 + 600,), 9.0, device=DEVICE)
-    fill_counted(room[300 : 300 + 21].view(3, 7), torch.tensor(4, device=DEVICE), (0,), normal=False)
+    fill_counted(
+        room[300 : 300 + 21].view(3, 7), torch.tensor(4, device=DEVICE), (0,), **recipe._replace(shift=0.0)._asdict()
+    )
     assert bool((room[:300] == 9).all())
     assert bool((room[321:] == 9).all())
-    assert bool((room[300:321] < 1).all())
+    assert bool((room[300:321] < 9).all())
 
 
 COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
-from statewise.kernels.fill import LAUNCH, _fill
+from statewise.kernels.fill import LAUNCH, LAUNCH_REJECTED, NARROW, REJECTED, WORDS, WORDS_REJECTED, _fill
 
-kinds = {name: "i64" for name in ("part_0", "part_1", "part_2", "part_3")}
-kinds |= {"out": "*bf16", "root": "*i64", "mean": "fp32", "std": "fp32"}
-fixed = {"NORMAL": True, "ROWS": 1, "COLUMNS": 512}
-signature = {name: "constexpr" if name in fixed else kinds.get(name, "i32") for name in _fill.arg_names}
-source = triton.compiler.ASTSource(fn=_fill, signature=signature, constexprs=fixed)
-print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options=LAUNCH).asm["ptx"])
+kinds = {"root": "*i64", **dict.fromkeys(("part_0", "part_1", "part_2", "part_3", "bound"), "i64")}
+kinds |= dict.fromkeys(("scale", "shift", "d", "c", "inverse", "other_d", "other_c", "other_inverse"), "fp32")
+for law in range(8):
+    words, launch = (WORDS_REJECTED, LAUNCH_REJECTED) if law in REJECTED else (WORDS, LAUNCH)
+    for out, columns in (("*fp32", words), ("*bf16", NARROW), ("*fp64", words), ("*fp16", words)):
+        fixed = {"LAW": law, "ROWS": words // columns, "COLUMNS": columns}
+        known = kinds | {"out": out} | dict.fromkeys(fixed, "constexpr")
+        signature = {name: known.get(name, "i32") for name in _fill.arg_names}
+        source = triton.compiler.ASTSource(fn=_fill, signature=signature, constexprs=fixed)
+        print(triton.compile(source, target=GPUTarget("cuda", 90, 32), options=launch).asm["ptx"])
+        print("END OF LAW")
 """
 
 
-def test_the_compiler_takes_it_and_fuses_no_product_with_a_sum() -> None:
+def test_the_compiler_takes_every_law_and_fuses_no_product_with_a_sum() -> None:
     """In a process of its own, since the interpreter has taken this one's; for want of a device nothing runs."""
     plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     done = subprocess.run([sys.executable, "-c", COMPILE], env=plain, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "sqrt.rn.f32" in done.stdout
-    assert "mul.rn.f32" in done.stdout
-    assert "fma." not in done.stdout
-    assert ".ftz" not in done.stdout
+    compiled = done.stdout.split("END OF LAW")[:-1]
+    assert len(compiled) == 8 * 4
+    for law, code in enumerate(compiled):
+        assert "mul.rn.f32" in code
+        # Bare ones may be fused by the assembler, and approximate ones have other bits.
+        assert not re.search(r"(fma|mul|add|sub|div)\.f32|fma\.rn\.f|\.ftz|\.approx|div\.full", code), law // 4
+    assert all("sqrt.rn.f32" in compiled[4 * kind] for kind in (Kind.NORMAL, Kind.GAMMA, Kind.BETA))
+    assert all("div.rn.f32" in compiled[4 * kind] for kind in (Kind.LOGISTIC, Kind.BETA))
 
 
 def known(root: int) -> tuple[Randomness, Randomness]:
@@ -185,6 +250,8 @@ def test_a_stream_draws_the_same_from_a_root_on_the_device(key: tuple[int, ...],
     normal = device.normal(out.to(DEVICE), mean=1.0, std=0.5)
     assert_same_bits(normal, host.normal(out.clone(), mean=1.0, std=0.5).to(DEVICE))
     assert_same_bits(device.uniform(out.to(DEVICE)), host.uniform(out.clone()).to(DEVICE))
+    for recipe in RECIPES.values():
+        assert_same_bits(device.draw(out.to(DEVICE), recipe), host.draw(out.clone(), recipe).to(DEVICE))
 
 
 def test_a_tensor_with_gaps_is_filled_as_one_without() -> None:
@@ -198,10 +265,11 @@ def test_without_triton_the_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch
     from statewise.transforms import streams
 
     device, _ = (randomness.stream(1, 2, 3) for randomness in known(99))
-    found = device.normal(torch.empty(4, 33, device=DEVICE), mean=0.0, std=1.0)
+    found = [device.draw(torch.empty(4, 33, device=DEVICE), recipe) for recipe in RECIPES.values()]
     absent = type("Absent", (), {"available": False, "device": "cuda"})
     monkeypatch.setattr(streams, "load_triton", lambda: absent)
-    assert_same_bits(device.normal(torch.empty(4, 33, device=DEVICE), mean=0.0, std=1.0), found)
+    for recipe, wanted in zip(RECIPES.values(), found, strict=True):
+        assert_same_bits(device.draw(torch.empty(4, 33, device=DEVICE), recipe), wanted)
 
 
 # --- on an accelerator
@@ -276,15 +344,6 @@ def test_a_captured_graph_draws_anew_in_every_replay(transform: Transform) -> No
     replayed = [tensor.clone() for tensor in tensors]
     torch.cuda.manual_seed(5)
     assert all(torch.equal(one, other) for one, other in zip(replayed, drawn(transform), strict=True))
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("transform", [Noise("beta", 0.1), Centroids(3, transition="noisy")], ids=repr)
-def test_a_law_that_cannot_be_captured_says_which_can(transform: Transform) -> None:
-    drawn(transform)  # outside a capture it can be drawn
-    refused = pytest.raises(EngineError, match=r"CUDA graph.*Gaussian noise, dropout and zoneout")
-    with refused, torch.cuda.graph(torch.cuda.CUDAGraph()):
-        drawn(transform)
 
 
 @pytest.mark.gpu

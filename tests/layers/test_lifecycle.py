@@ -39,6 +39,7 @@ from statewise import (
     Zoneout,
 )
 from statewise.errors import EngineError
+from statewise.transforms.laws import LAWS
 from statewise.weights import weight_drop
 from support import tolerance
 
@@ -243,11 +244,13 @@ class TestDtypes:
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
     @pytest.mark.parametrize("transforms", [(), SOME_OF_ALL], ids=["plain", "transforms"])
     def test_half_precision_runs_on_the_reference_engine(
-        self, kind: Any, dtype: torch.dtype, transforms: tuple[Transform, ...], x: Tensor
+        self, kind: Any, dtype: torch.dtype, transforms: tuple[Transform, ...], x: Tensor, generator: torch.Generator
     ) -> None:
-        layer = make(kind, transforms=transforms).to(dtype)
+        layer = make(kind, transforms=transforms, generator=generator).to(dtype)
+        if kind is RAC:  # fresh weights, multiplied over the steps and layers, may leave the range of float16
+            layer.load_state_dict({name: weight / 2 for name, weight in layer.state_dict().items()})
         assert layer.plan(x.to(dtype)).engine == "reference"
-        output, found = outcome(layer, x.to(dtype))
+        output, found = outcome(layer, x.to(dtype), generator=generator)
         assert output.dtype == dtype
         assert output.isfinite().all()
         assert all(gradient.dtype == dtype and gradient.isfinite().all() for gradient in found.values())
@@ -516,17 +519,15 @@ class TestFunctionalTransforms:
         together = vmap(lambda inputs: layer(inputs)[0])(many)
         torch.testing.assert_close(together, torch.stack([layer(x)[0] for x in many]), **tolerance(many.dtype))
 
-    @pytest.mark.parametrize(("law", "randomness"), [("gaussian", "error"), ("beta", "error"), ("beta", "different")])
-    def test_drawing_inside_vmap_is_refused_where_it_cannot_be(
-        self, law: str, randomness: str, generator: torch.Generator
-    ) -> None:
+    @pytest.mark.parametrize("law", ["gaussian", "beta"])
+    def test_drawing_inside_vmap_is_refused_by_torch_unless_it_is_allowed(self, law: str, x: Tensor) -> None:
         layer = GRU(INPUT, HIDDEN, transforms=Noise(law, 0.1, placement="outputs"))
-        many = torch.randn(3, STEPS, BATCH, INPUT, generator=generator)
-        with pytest.raises(RuntimeError, match="vmap"):
-            vmap(lambda inputs: layer(inputs)[0], randomness=randomness)(many)
+        with pytest.raises(RuntimeError, match="vmap: called random operation while in randomness error mode"):
+            vmap(lambda inputs: layer(inputs)[0], randomness="error")(torch.stack((x, x)))
 
-    def test_drawing_differently_inside_vmap_gives_each_its_own_noise(self, x: Tensor) -> None:
-        layer = GRU(INPUT, HIDDEN, transforms=Noise("gaussian", 0.3))
+    @pytest.mark.parametrize("transform", [*(Noise(law, 0.3) for law in LAWS), Centroids(3, transition="noisy")])
+    def test_drawing_differently_inside_vmap_gives_each_its_own_noise(self, transform: Transform, x: Tensor) -> None:
+        layer = GRU(INPUT, HIDDEN, transforms=transform)
         one, other = vmap(lambda inputs: layer(inputs)[0], randomness="different")(torch.stack((x, x)))
         assert not torch.allclose(one, other)
 

@@ -30,10 +30,15 @@ def last(folder: Path) -> dict[str, Tensor]:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two processes."""
+    """A run of two processes; what they say on standard error lies beside its folder."""
     folder = tmp_path_factory.mktemp("pair") / "run"
-    subprocess.run(command(folder, "--plain", processes=2), check=True)
+    with folder.with_name("stderr").open("w") as stderr:
+        subprocess.run(command(folder, "--plain", processes=2), check=True, stderr=stderr)
     return folder
+
+
+def test_the_processes_warn_of_nothing(pair: Path) -> None:
+    assert "Warning" not in pair.with_name("stderr").read_text()
 
 
 def test_two_processes_end_with_the_weights_of_one(pair: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.func import grad, vmap
 
-from statewise.errors import EngineError
 from statewise.native import load_native
 from statewise.transforms import (
     Centroids,
@@ -29,19 +27,22 @@ from statewise.transforms import (
     streams,
 )
 from statewise.transforms.counter import normals, seed_of, uniforms, words
+from statewise.transforms.laws import LAWS
+from statewise.transforms.recipes import Kind, Recipe
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**63 - 1)
 MASK = 2**64 - 1
 COUNTED: list[Transform] = [
-    Noise("gaussian", 0.3),
+    *(Noise(law, 0.3) for law in LAWS),
+    Noise("gamma", 0.3, 0.5, mode="additive"),
     InputDropout(0.4),
     OutputDropout(0.3),
     LockedDropout(0.5),
     Zoneout(0.2, memory=0.4),
     RecurrentDropout(0.3, input_p=0.2),
+    Centroids(3, transition="noisy", noise=0.7),
 ]
-SAMPLED: list[Transform] = [Noise("beta", 0.1), Centroids(3, transition="noisy")]
 
 
 def splitmix(seed: int, index: int) -> int:
@@ -80,9 +81,9 @@ def test_a_normal_number_is_box_and_muller_of_its_word(seed: int, size: int) -> 
 @given(seed=SEEDS, steps=st.integers(1, 5), size=st.integers(1, 100))
 def test_the_kernel_gives_the_same_bits(seed: int, steps: int, size: int) -> None:
     out = torch.empty(steps, size)
-    torch.ops.statewise_native.fill_counted(out, seed, True, 1.0, 0.37)
+    torch.ops.statewise_native.fill_counted(out, seed, *Recipe.of(Kind.NORMAL, scale=0.37, shift=1.0))
     assert torch.equal(out, normals(seed, steps, size, CPU).mul_(0.37).add_(1.0))
-    torch.ops.statewise_native.fill_counted(out, seed, False, 0.0, 1.0)
+    torch.ops.statewise_native.fill_counted(out, seed, *Recipe.of(Kind.UNIFORM))
     assert torch.equal(out, uniforms(seed, steps, size, CPU))
 
 
@@ -135,6 +136,18 @@ def test_the_numbers_of_a_seed_stay_what_they_are() -> None:
     assert stream.uniform(torch.empty(1, 5))[0].tolist() == uniform
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_the_noise_of_centroids_has_the_moments_of_its_factor_times_a_gumbel_law(dtype: torch.dtype) -> None:
+    stream = Randomness(torch.Generator().manual_seed(3)).stream(0)
+    transform = Centroids(100, transition="noisy", noise=0.7)
+    (noise,) = transform.draw(Sizes(100, 40, 5, 7, 4, dtype, CPU), stream, training=True) or ()
+    assert noise.dtype == dtype
+    variance = 0.7**2 * math.pi**2 / 6
+    assert float(noise.mean()) == pytest.approx(0.7 * 0.5772156649, abs=5 * math.sqrt(variance / noise.numel()))
+    # The fourth central moment of a Gumbel law is 5.4 times its squared variance.
+    assert float(noise.var()) == pytest.approx(variance, abs=5 * variance * math.sqrt(4.4 / noise.numel()))
+
+
 # --- a root that is a tensor
 
 
@@ -178,7 +191,7 @@ def test_each_replica_under_vmap_draws_from_a_root_of_its_own(transform: Transfo
             assert torch.equal(found[replica], wanted)
 
 
-@pytest.mark.parametrize("transform", COUNTED + SAMPLED, ids=repr)
+@pytest.mark.parametrize("transform", COUNTED, ids=repr)
 def test_replicas_under_vmap_draw_the_same_if_asked_to_and_what_one_draws_alone(transform: Transform) -> None:
     source = torch.Generator().manual_seed(8)
     drawn = vmap(lambda _: draw(transform, Randomness(source)), randomness="same")(torch.zeros(2))
@@ -187,23 +200,28 @@ def test_replicas_under_vmap_draw_the_same_if_asked_to_and_what_one_draws_alone(
         assert torch.equal(found, torch.stack((wanted, wanted)))
 
 
-@pytest.mark.parametrize("transform", SAMPLED, ids=repr)
-@pytest.mark.parametrize("also", [lambda run: run, grad], ids=["vmap", "vmap of grad"])
-def test_samplers_of_torch_refuse_replicas_that_differ_and_say_who_can(transform: Transform, also: Any) -> None:
-    run = also(lambda x: x * draw(transform, Randomness())[0].sum())
-    with pytest.raises(EngineError, match=r"vmap.*Gaussian noise, dropout and zoneout.*layer\.draw"):
-        vmap(run, randomness="different")(torch.zeros(2))
-
-
-def test_drawing_inside_a_gradient_changes_no_number() -> None:
-    found = []
-
+@pytest.mark.parametrize("transform", COUNTED[:2], ids=repr)
+def test_drawing_inside_a_gradient_changes_no_number(transform: Transform) -> None:
     def loss(x: Tensor) -> Tensor:
-        found.append(draw(COUNTED[0], Randomness(torch.Generator().manual_seed(8)))[0].detach())
-        return x.square()
+        return (x * draw(transform, Randomness(torch.Generator().manual_seed(8)))[0]).sum()
 
-    grad(loss)(torch.tensor(1.0))
-    assert torch.equal(found[0], draw(COUNTED[0], Randomness(torch.Generator().manual_seed(8)))[0])
+    alone = draw(transform, Randomness(torch.Generator().manual_seed(8)))[0]
+    assert torch.equal(grad(loss)(torch.ones(alone.shape)), alone)
+
+
+@pytest.mark.parametrize("transform", COUNTED[:8], ids=repr)
+def test_replicas_of_replicas_draw_from_roots_of_their_own(transform: Transform) -> None:
+    one = vmap(lambda _: draw(transform, Randomness())[0], randomness="different")
+    drawn = vmap(one, randomness="different")(torch.zeros(2, 3)).flatten(0, 1)
+    assert all(not torch.equal(drawn[i], drawn[j]) for i in range(6) for j in range(i))
+
+
+@pytest.mark.parametrize("randomness", ["same", "different"])
+def test_a_root_that_was_taken_before_gives_all_replicas_the_same(randomness: str) -> None:
+    known = with_root(77)
+    drawn = vmap(lambda x: x * draw(COUNTED[0], known)[0], randomness=randomness)(torch.ones(2))
+    alone = draw(COUNTED[0], with_root(77))[0]
+    assert torch.equal(drawn, torch.stack((alone, alone)))
 
 
 def test_a_tensor_of_replicas_is_filled_for_each() -> None:
@@ -218,7 +236,5 @@ def test_the_device_of_a_pass_without_numbers_takes_nothing_from_a_generator() -
     state = torch.random.get_rng_state()
     stream = Randomness(device=torch.device("meta")).stream(0)
     assert stream.uniform(torch.empty(3, 4, device="meta")).is_meta
-    assert stream.fill(
-        torch.empty(3, 4, device="meta"), lambda rows, source: rows.exponential_(generator=source)
-    ).is_meta
+    assert stream.draw(torch.empty(3, 4, device="meta"), Recipe.gamma(0.5)).is_meta
     assert torch.equal(torch.random.get_rng_state(), state)
