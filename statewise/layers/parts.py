@@ -18,6 +18,7 @@ from statewise.engine import ENGINES
 from statewise.errors import ArgumentError, DtypeError, UnknownArgumentError
 from statewise.transforms import Noise, OutputDropout, Place, RecurrentDropout, ThroughTimeMix, Transform
 from statewise.transforms.base import probability
+from statewise.weights import WeightDrop
 
 
 class CompoundingNoiseWarning(UserWarning):
@@ -234,12 +235,20 @@ class LayerParts(nn.Module):
         own = {name for name, _ in self.cell.extra_parameters}
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                base = name.rsplit("_l", 1)[0]
+                base = self._raw_name(name).rsplit("_l", 1)[0]
                 if base in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
                     parameter.uniform_(-bound, bound, generator=generator)
                 elif base in own:
                     parameter.zero_()
         self.reset_transforms(generator)
+
+    def _raw_name(self, name: str) -> str:
+        """The name of a weight, also if it is a raw matrix from which entries are dropped."""
+        weight = name.removeprefix("parametrizations.").removesuffix(".original")
+        if weight == name:
+            return name
+        on_it = self.get_submodule(f"parametrizations.{weight}").children()
+        return weight if all(isinstance(each, WeightDrop) for each in on_it) else name
 
     def reset_transforms(self, generator: torch.Generator | None = None) -> None:
         """Draw what the transforms learn anew, such as centroids."""

@@ -10,7 +10,7 @@ import torch
 import statewise.layers as kinds
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer
-from statewise.models.language import LanguageModel
+from statewise.models.language import HEADS, LanguageModel
 from statewise.transforms import (
     InputDropout,
     LockedDropout,
@@ -21,10 +21,16 @@ from statewise.transforms import (
     SequenceTransform,
     Transform,
 )
+from statewise.transforms.base import choice, probability
+from statewise.transforms.noise import PLACEMENTS
 from statewise.weights import weight_drop
 
 CELLS = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "mgu": "MGU", "peephole": "PeepholeLSTM", "rac": "RAC"}
 PENALTY = "penalty"
+DROPOUTS = (
+    *("input_dropout", "hidden_dropout", "recurrent_dropout", "output_dropout", "latent_dropout"),
+    *("embedding_dropout", "weight_drop"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +46,7 @@ class LanguageModelConfig:
         head: "softmax", "mixture" or "adaptive".
         experts: of the mixture.
         noise: the law of Noisin's noise, or None; see :class:`~statewise.Noise`.
-        gamma: its spread, in the law's own meaning.
+        gamma: its spread, in the law's own meaning; needed with noise.
         alpha: its first shape, for "gamma" and "beta".
         noise_mode: "multiplicative" or "additive".
         placement: "recurrent", "outputs", "last", or "penalty": noise on the last layer's output that is not drawn, but
@@ -70,7 +76,7 @@ class LanguageModelConfig:
     head: str = "softmax"
     experts: int = 15
     noise: str | None = None
-    gamma: float = 0.0
+    gamma: float | None = None
     alpha: float = 2.0
     noise_mode: str = "multiplicative"
     placement: str = "recurrent"
@@ -95,12 +101,26 @@ class LanguageModelConfig:
                 got=self.hidden,
                 wanted="the width of each layer, such as (200, 200)",
             )
-        if self.noise is None and self.gamma != 0.0:
+        if (self.noise is None) != (self.gamma is None):
             raise ArgumentError(
                 where="LanguageModelConfig.gamma",
-                got=f"{self.gamma} without noise",
-                wanted="the law that it belongs to",
-                remedy='Give noise="gaussian", or leave gamma at 0.',
+                got=f"{self.gamma} with noise={self.noise!r}",
+                wanted="a law and its spread, or neither",
+                remedy='Give both, such as noise="gaussian", gamma=0.5.',
+            )
+        choice("LanguageModelConfig.head", self.head, HEADS)
+        choice("LanguageModelConfig.placement", self.placement, (*PLACEMENTS, PENALTY))
+        if self.embedding is not None and (type(self.embedding) is not int or self.embedding < 1):
+            raise ArgumentError(
+                where="LanguageModelConfig.embedding", got=self.embedding, wanted="a whole number >= 1, or None"
+            )
+        for name in DROPOUTS:
+            probability(f"LanguageModelConfig.{name}", getattr(self, name))
+        if self.latent_dropout > 0.0 and self.head != "mixture":
+            raise ArgumentError(
+                where="LanguageModelConfig.latent_dropout",
+                got=f'{self.latent_dropout} with head="{self.head}"',
+                wanted='head="mixture" with it',
             )
         self._noise()
 
@@ -177,7 +197,7 @@ class LanguageModelConfig:
         return found
 
     def _noise(self) -> Noise | None:
-        if self.noise is None:
+        if self.noise is None or self.gamma is None:
             return None
         placement = "last" if self.placement == PENALTY else self.placement
         return Noise(self.noise, self.gamma, self.alpha, mode=self.noise_mode, placement=placement)

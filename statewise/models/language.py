@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from statewise.heads.outside import apply_outside, check_outside
 from statewise.layers import RecurrentLayer
 from statewise.models.penalties import activation_penalty, temporal_penalty
 from statewise.objectives import deterministic_loss
-from statewise.transforms import Noise, SequenceTransform, embedding_dropout
+from statewise.transforms import Noise, Place, SequenceTransform, embedding_dropout
 from statewise.transforms.base import probability
 
 Tokens = Int[Tensor, "steps batch"]
@@ -104,6 +105,7 @@ class LanguageModel(nn.Module):
         self.embedding_dropout = probability("LanguageModel.embedding_dropout", embedding_dropout)
         self.activation = _factor("activation", activation)
         self.temporal = _factor("temporal", temporal)
+        self._warn_of_noise_in_the_penalty()
         self.head = self._make_head(head, tied, experts, latent_dropout)
         self.stand_in = stand_in
         if stand_in is not None:
@@ -134,6 +136,10 @@ class LanguageModel(nn.Module):
                     if self.zero_biases and name.startswith("bias"):
                         parameter.zero_()
         self.head.initialise(generator)
+        with torch.no_grad():
+            for name, parameter in self.head.named_parameters():
+                if self.zero_biases and name.endswith("bias"):
+                    parameter.zero_()
 
     def forward(
         self, tokens: Tokens, state: State | None = None, *, generator: torch.Generator | None = None
@@ -149,7 +155,8 @@ class LanguageModel(nn.Module):
 
         Args:
             tokens: the words that are read.
-            targets: the words that follow each of them.
+            targets: the words that follow each of them; a negative one is not scored, which a stand-in for noise does
+                not know.
             state: what an earlier segment left; None for the layers' own beginning.
             generator: source of everything drawn.
         """
@@ -158,7 +165,9 @@ class LanguageModel(nn.Module):
             found = deterministic_loss(self._readout(), features, targets, self.stand_in)
             total, nll = found.loss, found.risk
         else:
-            total = nll = self.head.nll(features, targets, generator=generator).mean()
+            scored = targets >= 0
+            each = self.head.nll(features, targets.clamp(min=0), generator=generator)
+            total = nll = torch.where(scored, each, 0.0).sum() / scored.sum()
         if self.activation > 0.0 and self.training:
             total = total + self.activation * activation_penalty(features)
         if self.temporal > 0.0 and self.training:
@@ -179,6 +188,15 @@ class LanguageModel(nn.Module):
             hidden, left = layer(hidden, before, generator=generator)
             after.append(left)
         return apply_outside(self.outputs, hidden, training=self.training, generator=generator), hidden, tuple(after)
+
+    def _warn_of_noise_in_the_penalty(self) -> None:
+        noisy = any(isinstance(t, Noise) and t.place is Place.STATE for t in self._top.transforms)
+        if self.temporal > 0.0 and noisy:
+            warnings.warn(
+                "LanguageModel.temporal: the top layer feeds noise back, so the temporal penalty sees it and punishes "
+                'it. Noise with placement="outputs" or "last", given in `outputs`, is kept from it.',
+                stacklevel=3,
+            )
 
     def _readout(self) -> Readout:
         return Readout.of(self.head, Categorical())

@@ -1,12 +1,14 @@
 """Training: a whole step behind one call, and whole runs that can be killed and go on."""
 
+from statewise.train.adapting import dynamic_perplexity, language_statistics
 from statewise.train.averaging import Averaging, NonMonotone
 from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.dynamic import GradientStatistics, dynamic_evaluation, gradient_statistics
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 from statewise.train.fit import Checkpoints, TrainingResult, load_language_model, train_language_model
-from statewise.train.language import LanguageTraining, precisely
+from statewise.train.language import LanguageTraining, Update
 from statewise.train.plan import CaptureError, CaptureWarning, StepPlan
+from statewise.train.precision import precisely
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.schedules import Divide, EarlyStopping
@@ -32,12 +34,15 @@ __all__ = [
     "TrainingResult",
     "TrainingSettings",
     "TrainingStep",
+    "Update",
     "Watch",
     "build_optimizer",
     "dynamic_evaluation",
+    "dynamic_perplexity",
     "evaluate_stream",
     "evaluate_with_noise",
     "gradient_statistics",
+    "language_statistics",
     "load_language_model",
     "precisely",
     "train_language_model",

@@ -14,6 +14,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from statewise.errors import ArgumentError
+
+_CPU = torch.device("cpu")
+
 # torch 2.13 has another name for the choice, and warns of the old one.
 _RENAMED = "forward_sync_buffers" in inspect.signature(DistributedDataParallel).parameters
 _OWN_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if _RENAMED else "broadcast_buffers": False}
@@ -21,7 +25,7 @@ _OWN_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if _RENAMED else "broadca
 
 @dataclass(frozen=True)
 class World:
-    """Which process this is, and of how many.
+    """Which process this is, of how many, and where its group takes tensors.
 
     >>> World().first
     True
@@ -29,6 +33,7 @@ class World:
 
     rank: int = 0
     size: int = 1
+    device: torch.device = _CPU
 
     @property
     def first(self) -> bool:
@@ -47,7 +52,7 @@ class World:
         """The first process's value, in all processes."""
         if self.size == 1:
             return value
-        shared = torch.tensor(value, dtype=torch.float64, device=_where())
+        shared = torch.tensor(value, dtype=torch.float64, device=self.device)
         dist.broadcast(shared, src=0)
         return float(shared)
 
@@ -61,7 +66,7 @@ class World:
         """The tensors of all processes, in the order of their ranks; their shapes must agree."""
         if self.size == 1:
             return [tensor]
-        moved = tensor.to(_where()).contiguous()
+        moved = tensor.to(self.device).contiguous()
         parts = [torch.empty_like(moved) for _ in range(self.size)]
         dist.all_gather(parts, moved)
         return [part.to(tensor.device) for part in parts]
@@ -83,16 +88,20 @@ def joined(device: torch.device) -> Iterator[World]:
 
     >>> with joined(torch.device("cpu")) as world:
     ...     world
-    World(rank=0, size=1)
+    World(rank=0, size=1, device=device(type='cpu'))
     """
     if not dist.is_available() or ("WORLD_SIZE" not in os.environ and not dist.is_initialized()):
         yield World()
         return
     ours = not dist.is_initialized()
-    if ours:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    if ours and device.type == "cuda":
+        torch.cuda.set_device(device)  # what the group does without a tensor, it does there
+        dist.init_process_group("nccl", device_id=device)
+    elif ours:
+        dist.init_process_group("gloo")
     try:
-        yield World(dist.get_rank(), dist.get_world_size())
+        takes = device if dist.get_backend() == "nccl" else _CPU
+        yield World(dist.get_rank(), dist.get_world_size(), takes)
     finally:
         if ours:
             dist.destroy_process_group()
@@ -104,11 +113,15 @@ def own_device(device: torch.device) -> torch.device:
     >>> own_device(torch.device("cpu"))
     device(type='cpu')
     """
-    if device.type != "cuda" or device.index is not None:
+    if device.type != "cuda":
+        return device
+    together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if device.index is not None and together > 1:
+        raise ArgumentError(
+            where="device",
+            got=f"{device} for {together} processes",
+            wanted='"cuda", of which each process takes one',
+        )
+    if device.index is not None:
         return device
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device())))
-
-
-def _where() -> torch.device:
-    """Where the group's backend takes tensors."""
-    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")

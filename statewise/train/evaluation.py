@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from statewise.data import Columns, TokenStream
 from statewise.errors import ArgumentError
 from statewise.models import LanguageModel, score
 from statewise.models.text import Score, in_mode
 from statewise.objectives import tile
+from statewise.weights import WeightDrop
 
 TOKENS_AT_ONCE = 4096
 
@@ -32,7 +33,7 @@ def evaluate_stream(
     Args:
         model: the language model, on ``device``.
         stream: the tokens.
-        batch: columns.
+        batch: columns, or fewer where the stream has not a token for each.
         device: where the model is.
         at_once: tokens of a segment, all columns together; changes memory and speed, not the result.
 
@@ -41,7 +42,7 @@ def evaluate_stream(
     >>> evaluate_stream(model, TokenStream(torch.arange(10).numpy()), batch=2).tokens
     9
     """
-    columns = Columns(stream, batch, overlap=True, remainder=True).to(device)
+    columns = columns_of(stream, batch, device)
     return score(model, columns.segments(max(1, at_once // batch)))
 
 
@@ -76,13 +77,28 @@ def evaluate_with_noise(
     """
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
         raise ArgumentError(where="evaluate_with_noise.samples", got=samples, wanted="a whole number >= 1")
-    columns = Columns(stream, batch, overlap=True, remainder=True).to(device)
-    state, sums = None, list[Tensor]()
+    columns = columns_of(stream, batch, device)
+    # Copies in one pass would share dropped weights and words, which are drawn once a pass.
+    apart = model.embedding_dropout > 0.0 or any(isinstance(part, WeightDrop) for part in model.modules())
+    copies = [1] * samples if apart else [samples]
+    states: list[Any] = [None] * len(copies)
+    sums = []
     with in_mode(model, training=True), torch.no_grad():
-        for tokens, targets in columns.segments(max(1, at_once // (batch * samples))):
-            features, _, state = model.features(tile(tokens, samples), state, generator=generator)
-            repeated = tile(targets.clamp(min=0), samples)
-            nll = model.head.nll(features, repeated, generator=generator).double()
-            averaged = (-nll).unflatten(1, (samples, columns.batch_size)).logsumexp(1) - math.log(samples)
+        for tokens, targets in columns.segments(max(1, at_once // (columns.batch_size * copies[0]))):
+            found = []
+            for index, count in enumerate(copies):
+                features, _, states[index] = model.features(tile(tokens, count), states[index], generator=generator)
+                nll = model.head.nll(features, tile(targets.clamp(min=0), count), generator=generator).double()
+                found.append((-nll).unflatten(1, (count, columns.batch_size)))
+            averaged = torch.cat(found, 1).logsumexp(1) - math.log(samples)
             sums.append(torch.where(targets >= 0, -averaged, 0.0).sum())
-    return Score(float(torch.stack(sums).sum()), columns.predicted, state)
+    return Score(float(torch.stack(sums).sum()), columns.predicted)
+
+
+def columns_of(stream: TokenStream, batch: int, device: torch.device | str = "cpu") -> Columns:
+    """A stream such that every token but the first is predicted once, in at most so many columns.
+
+    >>> columns_of(TokenStream(torch.arange(4).numpy()), 10).batch_size
+    3
+    """
+    return Columns(stream, max(1, min(batch, len(stream) - 1)), overlap=True, remainder=True).to(device)

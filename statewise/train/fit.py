@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,15 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from statewise.data import Corpus, Vocabulary
-from statewise.errors import RunFolderError
+from statewise.data import Corpus, TokenStream, Vocabulary
+from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import LanguageModel, LanguageModelConfig
 from statewise.models.text import perplexity
 from statewise.train.distributed import World, joined, own_device
 from statewise.train.evaluation import evaluate_stream
-from statewise.train.language import LanguageTraining, precisely
+from statewise.train.interruption import Interruption
+from statewise.train.language import LanguageTraining
+from statewise.train.precision import precisely, while_evaluating
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.settings import TrainingSettings, as_json
@@ -27,6 +31,10 @@ from statewise.train.snapshot import restore, snapshot
 
 TASK = "language model"
 VOCABULARY = "vocabulary.txt"
+#: What a run that goes on may be told anew; the name of the text is only a name, its tokens are compared.
+MAY_DIFFER = ("training.epochs", "training.patience", "source", "data.name")
+PIECE = 2**20  # tokens
+DECISION = 50  # updates after which several processes ask whether it is time to write
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,7 @@ class Checkpoints:
 
     Args:
         seconds: at least so much time lies between two resume points.
-        updates: also after every so many updates; None for no such rule, and the only one with several processes.
+        updates: also after every so many updates; None for no such rule.
 
     >>> Checkpoints().seconds
     60.0
@@ -71,6 +79,12 @@ class Checkpoints:
 
     seconds: float = 60.0
     updates: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float) or not self.seconds >= 0:
+            raise ArgumentError(where="Checkpoints.seconds", got=self.seconds, wanted="a number >= 0")
+        if self.updates is not None and (type(self.updates) is not int or self.updates < 1):
+            raise ArgumentError(where="Checkpoints.updates", got=self.updates, wanted="a whole number >= 1, or None")
 
 
 def train_language_model(
@@ -120,33 +134,62 @@ def train_language_model(
     """
     device = own_device(torch.device(device))
     described = describe(config, settings, corpus) | ({"source": dict(source)} if source else {})
-    devices = [device] if device.type == "cuda" else []
-    with joined(device) as world, torch.random.fork_rng(devices=devices):
-        torch.manual_seed(settings.seed + 7919 * world.rank)
-        run = (
-            RunFolder.create(folder, described, resume=resume, may_differ=("training.epochs", "source"))
-            if world.first
-            else None
-        )
-        world.wait()
+    if weights is not None:
+        described["begins_with"] = _fingerprint(weights)
+    with joined(device) as world, _seeded(settings.seed + 7919 * world.rank, device):
+        # First what may be refused: a folder becomes a run only when it can be one.
         model = config.build(len(corpus.vocabulary), generator=torch.Generator().manual_seed(settings.seed))
         if weights is not None:
             model.load_state_dict(weights)
         training = LanguageTraining(model.to(device), settings, corpus, device=device, world=world, graph=graph)
-        driver = _Driver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
+        run = RunFolder.create(folder, described, resume=resume, may_differ=MAY_DIFFER) if world.first else None
         try:
-            return driver.drive()
+            world.wait()
+            driver = _Driver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
+            return driver.drive(validate_first=weights is not None)
         finally:
             if run is not None:
                 run.close()
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """A region with torch's global generators seeded; afterwards they are as they were."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def _fingerprint(tensors: Mapping[str, Tensor]) -> str:
+    """A number for all bits of tensors.
+
+    >>> _fingerprint({"a": torch.zeros(2)}) == _fingerprint({"a": torch.ones(2)})
+    False
+    """
+    found = 0
+    for name in sorted(tensors):
+        found = zlib.crc32(tensors[name].detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data, found)
+    return f"{found:08x}"
 
 
 def describe(config: LanguageModelConfig, settings: TrainingSettings, corpus: Corpus) -> dict[str, Any]:
     """What the folder of a run says that it is."""
     parts = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}
     data: dict[str, Any] = {"name": corpus.name, "vocabulary": corpus.vocabulary.fingerprint}
-    data |= {f"{name}_tokens": len(stream) for name, stream in parts.items()}
+    for name, stream in parts.items():
+        data |= {f"{name}_tokens": len(stream), f"{name}_checksum": _checksum(stream)}
     return {"task": TASK, "model": as_json(config), "training": as_json(settings), "data": data}
+
+
+def _checksum(stream: TokenStream) -> str:
+    """A number for all tokens of a stream, which is read a piece at a time."""
+    found = 0
+    for start in range(0, len(stream), PIECE):
+        found = zlib.crc32(stream.read(start, min(start + PIECE, len(stream))).astype("<i4").data, found)
+    return f"{found:08x}"
 
 
 def load_language_model(
@@ -187,13 +230,18 @@ class _Driver:
         self.seconds, self._since = 0.0, time.monotonic()
         self._written = self._since
         self._good: str | None = None
+        self._kept = -1  # the epoch of the best model that is on disk
 
     @property
     def world(self) -> World:
         return self.training.world
 
-    def drive(self) -> TrainingResult:
-        """Go on where the folder says, to the end."""
+    def drive(self, *, validate_first: bool = False) -> TrainingResult:
+        """Go on where the folder says, to the end.
+
+        Args:
+            validate_first: whether the weights of the beginning may be the best.
+        """
         if self.run is not None:
             self.training.corpus.vocabulary.save(self.folder / VOCABULARY)
         found = RunFolder(self.folder).load_resume()
@@ -201,21 +249,24 @@ class _Driver:
             self.seconds = found[1].pop("seconds")
             restore(self.training, *found)
             self._good = str(RunFolder(self.folder).resume_path)
-        with Progress(self.console, epochs=self.training.settings.epochs) as progress:
+        elif validate_first:
+            self.training.begin_with_these()
+        # Several processes are stopped by torchrun, which tells each at another moment.
+        listening = Interruption() if self.world.size == 1 else nullcontext(Interruption())
+        with listening as interruption, Progress(self.console, epochs=self.training.settings.epochs) as progress:
             while not self.training.finished:
-                self._epoch(progress)
+                self._epoch(progress, interruption)
         self._checkpoint()
         return self._finish()
 
-    def _epoch(self, progress: Progress) -> None:
+    def _epoch(self, progress: Progress, interruption: Interruption) -> None:
         training, began = self.training, time.monotonic()
-        steps = math.ceil(len(training.columns) / training.settings.bptt)
-        progress.begin_epoch(training.position.epoch + 1, steps=steps)
-        tokens = training.settings.bptt * training.columns.batch_size * self.world.size
-        for _ in training.updates(checkpoint=self._good):
-            progress.advance(tokens=tokens)
-            if self._due():
+        progress.begin_epoch(training.position.epoch + 1, steps=training.remaining)
+        for update in training.updates(checkpoint=self._good):
+            progress.advance(tokens=update.tokens, loss=update.nll)
+            if interruption.asked or self._due():
                 self._checkpoint()
+            interruption.obey()
         record = training.close_epoch(checkpoint=self._good)
         record["seconds"] = round(time.monotonic() - began, 3)
         if self.run is not None:
@@ -224,25 +275,28 @@ class _Driver:
         progress.end_epoch(note=f"lr {record['lr']:.3g}{' averaged' if record['averaged'] else ''}", **losses)
         if self.on_epoch is not None and self.world.first:
             self.on_epoch(record)
-        # With several processes all must agree on when to write, and their clocks do not.
-        if self.world.size > 1 or self._late():
+        if interruption.asked or self._agreed_late():
             self._checkpoint()
+        interruption.obey()
 
     def _due(self) -> bool:
-        every = self.checkpoints.updates
-        if every is not None and self.training.position.updates % every == 0:
+        every, updates = self.checkpoints.updates, self.training.position.updates
+        if every is not None and updates % every == 0:
             return True
-        return self.world.size == 1 and self._late()
+        # The processes must write together, and to agree on it costs them time.
+        return (self.world.size == 1 or updates % DECISION == 0) and self._agreed_late()
 
-    def _late(self) -> bool:
-        return time.monotonic() - self._written >= self.checkpoints.seconds
+    def _agreed_late(self) -> bool:
+        """Whether it is time to write, by the first process's clock."""
+        late = time.monotonic() - self._written >= self.checkpoints.seconds
+        return bool(self.world.agreed(float(late)))
 
     def _checkpoint(self) -> None:
         tensors, document = snapshot(self.training)
         now = time.monotonic()
         self.seconds, self._since = self.seconds + now - self._since, now
         if self.run is not None:
-            if self.training.best.weights:
+            if self.training.best.weights and self.training.best.epoch != self._kept:
                 self._save_best()
             self.run.save_resume(tensors, {**document, "seconds": self.seconds})
             self._good = str(self.run.resume_path)
@@ -254,10 +308,12 @@ class _Driver:
             best = self.training.best
             about = {"epoch": best.epoch, "valid_perplexity": perplexity(best.nll)}
             self.run.save_model(self.training.model.state_dict(), about)
+        self._kept = best.epoch
 
     def _finish(self) -> TrainingResult:
         training = self.training
-        with training.best_weights(), precisely(training.evaluation_precision, training.device):
+        precision = while_evaluating(training.settings.precision)
+        with training.best_weights(), precisely(precision, training.device):
             batch = training.settings.test_batch
             test = evaluate_stream(training.model, training.corpus.test, batch=batch, device=training.device)
         result = TrainingResult(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from statewise.data import Columns, Corpus, bptt_lengths
+from statewise.errors import LengthError
 from statewise.models import LanguageModel
 from statewise.models.text import perplexity
 from statewise.objectives import tile
@@ -19,6 +20,7 @@ from statewise.train.averaging import Averaging, NonMonotone
 from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.distributed import World
 from statewise.train.evaluation import evaluate_stream
+from statewise.train.precision import precisely, while_evaluating
 from statewise.train.schedules import Divide, EarlyStopping
 from statewise.train.settings import TrainingSettings
 from statewise.train.step import TrainingStep
@@ -59,6 +61,18 @@ class Position:
     segment: int = 0
     row: int = 0
     updates: int = 0
+
+
+class Update(NamedTuple):
+    """What an update was.
+
+    Attributes:
+        nll: the mean negative log-likelihood of its tokens, on the device.
+        tokens: how many they were, in all processes.
+    """
+
+    nll: Tensor
+    tokens: int
 
 
 @dataclass
@@ -104,6 +118,7 @@ class LanguageTraining:
         world: World | None = None,
         graph: Any = "auto",
     ) -> None:
+        _check_texts(corpus)
         self.model, self.settings, self.corpus, self.device = model, settings, corpus, device
         self.world = world or World()
         self.position, self.best, self.lr = Position(), Best(), settings.lr
@@ -117,7 +132,7 @@ class LanguageTraining:
         self.averaging = Averaging(parameters)
         if settings.averaging == "always":
             self.averaging.start()
-        self.non_monotone = NonMonotone(settings.non_monotone)
+        self.non_monotone, self.ending = NonMonotone(settings.non_monotone), NonMonotone(settings.non_monotone)
         self.divide = None if settings.divide is None else Divide(settings.divide)
         self.stopping = EarlyStopping(settings.patience or settings.epochs + 1)
         # On a CPU nothing waits, and a look after every step finds the first tensor that went wrong.
@@ -130,8 +145,13 @@ class LanguageTraining:
         self.carried: Any = None
         self.summed_nll = torch.zeros((), dtype=torch.float64, device=device)
 
-    def updates(self, *, checkpoint: str | None = None) -> Iterator[float]:
-        """Train to the end of the epoch; yields after every update how much of the epoch is done.
+    @property
+    def remaining(self) -> int:
+        """How many updates the epoch still has."""
+        return len(self._lengths()) - self.position.segment
+
+    def updates(self, *, checkpoint: str | None = None) -> Iterator[Update]:
+        """Train to the end of the epoch, one update after the other.
 
         Args:
             checkpoint: the last good resume point, for the error of a run that comes to nothing.
@@ -139,9 +159,11 @@ class LanguageTraining:
         self.model.train()
         lengths = self._lengths()
         while self.position.segment < len(lengths):
-            length = lengths[self.position.segment]
-            self._update(length, checkpoint)
-            yield self.position.row / len(self.columns)
+            yield self._update(lengths[self.position.segment], checkpoint)
+
+    def begin_with_these(self) -> None:
+        """Take the weights of now for the best so far, as fine-tuning does: it must not end with worse ones."""
+        self._keep(self._validated())
 
     def close_epoch(self, *, checkpoint: str | None = None) -> dict[str, Any]:
         """Validate, keep the best, and let the rules act; gives the record of the epoch.
@@ -153,13 +175,12 @@ class LanguageTraining:
         tokens = self.columns.predicted * self.settings.samples * self.world.size
         train_nll = float(self.world.summed(self.summed_nll.clone())) / tokens
         averaged, lr = self.averaging.count > 0, self.lr
-        with self.averaging.swapped(), precisely(self.evaluation_precision, self.device):
-            valid = evaluate_stream(self.model, self.corpus.valid, batch=self.settings.valid_batch, device=self.device)
-            valid_nll = self.world.agreed(valid.nll / valid.tokens)
+        self.position.epoch += 1
+        with self.averaging.swapped():
+            valid_nll = self._validated()
             if valid_nll < self.best.nll:
                 self._keep(valid_nll)
         self._apply_rules(valid_nll)
-        self.position.epoch += 1
         self.position.segment = self.position.row = 0
         self.carried = None
         self.summed_nll.zero_()
@@ -173,15 +194,11 @@ class LanguageTraining:
         }
 
     @property
-    def evaluation_precision(self) -> str:
-        """Products as in training, but nothing is rounded to bfloat16."""
-        return "single" if self.settings.precision == "single" else "tf32"
-
-    @property
     def finished(self) -> bool:
         """Whether there is nothing more to train."""
         stale = self.stopping.count - self.stopping.best_at >= self.stopping.patience
-        return self.position.segment == 0 and (stale or self.position.epoch >= self.settings.epochs)
+        ended = stale or (self.settings.stop_non_monotone and self.ending.fired is not None)
+        return self.position.segment == 0 and (ended or self.position.epoch >= self.settings.epochs)
 
     @contextmanager
     def best_weights(self) -> Iterator[None]:
@@ -197,7 +214,12 @@ class LanguageTraining:
                 for name, parameter in self.model.named_parameters():
                     parameter.copy_(kept[name])
 
-    def _update(self, length: int, checkpoint: str | None) -> None:
+    def _validated(self) -> float:
+        with precisely(while_evaluating(self.settings.precision), self.device):
+            found = evaluate_stream(self.model, self.corpus.valid, batch=self.settings.valid_batch, device=self.device)
+        return self.world.agreed(found.nll / found.tokens)
+
+    def _update(self, length: int, checkpoint: str | None) -> Update:
         tokens, targets = self.columns.segment(self.position.row, length)
         tokens, targets = (tile(part, self.settings.samples) for part in (tokens, targets))
         self._set_lr(self.lr * length / self.settings.bptt if self.settings.random_bptt else self.lr)
@@ -209,6 +231,7 @@ class LanguageTraining:
         self.position.segment += 1
         self.position.row += length
         self.watch.step(total, model=self.model, states=self.carried, checkpoint=checkpoint)
+        return Update(nll, targets.numel() * self.world.size)
 
     def _lengths(self) -> list[int]:
         """The lengths of the segments of this epoch, the same whenever they are asked for."""
@@ -224,7 +247,7 @@ class LanguageTraining:
                 group["lr"] = lr
 
     def _keep(self, valid_nll: float) -> None:
-        self.best.nll, self.best.epoch = valid_nll, self.position.epoch + 1
+        self.best.nll, self.best.epoch = valid_nll, self.position.epoch
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 if name in self.best.weights:
@@ -234,6 +257,7 @@ class LanguageTraining:
 
     def _apply_rules(self, valid_nll: float) -> None:
         self.stopping.observe(valid_nll)
+        self.ending.observe(valid_nll)
         waiting = self.settings.averaging == "non-monotone" and not self.averaging.started
         if waiting and self.non_monotone.observe(valid_nll):
             self.averaging.start()
@@ -243,28 +267,12 @@ class LanguageTraining:
             self.lr = float(self.optimizer.param_groups[0]["lr"])
 
 
-@contextmanager
-def precisely(precision: str, device: torch.device) -> Iterator[None]:
-    """A region with products of a precision; afterwards torch's setting is what it was.
-
-    Args:
-        precision: "single", "tf32" or "bf16".
-        device: where autocast acts.
-
-    >>> with precisely("tf32", torch.device("cpu")):
-    ...     torch.get_float32_matmul_precision()
-    'high'
-    """
-    before = torch.get_float32_matmul_precision()
-    mixed: AbstractContextManager[Any] = nullcontext()
-    if precision == "bf16":
-        mixed = torch.autocast(device.type, dtype=torch.bfloat16)
-    torch.set_float32_matmul_precision("highest" if precision == "single" else "high")
-    try:
-        with mixed:
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+def _check_texts(corpus: Corpus) -> None:
+    """Refuse at once what validation would find after an epoch, and the test at the end."""
+    for name in ("valid", "test"):
+        tokens = len(getattr(corpus, name))
+        if tokens < 2:
+            raise LengthError(where=f"corpus.{name}", got=f"{tokens} token(s)", wanted="at least two")
 
 
 def _call(objective: nn.Module, tokens: Tensor, targets: Tensor, state: Any) -> Any:

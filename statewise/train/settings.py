@@ -34,12 +34,13 @@ class TrainingSettings:
             ("non-monotone", NT-ASGD).
         non_monotone: how many validation losses that test lets off.
         patience: end the run after so many epochs without a new best; None for never.
+        stop_non_monotone: end the run when the non-monotone test fires, as fine-tuning does.
         samples: how many draws of noise a token is trained on at once (the K-sample objective).
         precision: "single", "tf32" (products in TF32) or "bf16" (the same, and autocast to bfloat16 outside the
             recurrence).
         seed: of weights, noise and lengths.
-        valid_batch: columns in which the validation text is read.
-        test_batch: columns in which the test text is read.
+        valid_batch: columns in which the validation text is read, if it is long enough.
+        test_batch: columns in which the test text is read, likewise.
 
     >>> TrainingSettings(epochs=3).lr
     30.0
@@ -57,6 +58,7 @@ class TrainingSettings:
     averaging: str = "non-monotone"
     non_monotone: int = 5
     patience: int | None = None
+    stop_non_monotone: bool = False
     samples: int = 1
     precision: str = "single"
     seed: int = 1111
@@ -70,6 +72,14 @@ class TrainingSettings:
             if getattr(self, name) is not None:
                 _check(name, getattr(self, name), whole=name == "patience")
         _check("lr", self.lr)
+        if type(self.seed) is not int or not 0 <= self.seed < 2**31:
+            raise ArgumentError(
+                where="TrainingSettings.seed", got=self.seed, wanted=f"a whole number from 0 to {2**31 - 1}"
+            )
+        if self.divide is not None and self.divide <= 1:
+            raise ArgumentError(
+                where="TrainingSettings.divide", got=self.divide, wanted="a number > 1, or None for no such rule"
+            )
         if isinstance(self.weight_decay, bool) or not 0 <= self.weight_decay < math.inf:
             raise ArgumentError(
                 where="TrainingSettings.weight_decay", got=self.weight_decay, wanted="a finite number >= 0"

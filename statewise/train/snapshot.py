@@ -25,14 +25,15 @@ def snapshot(training: LanguageTraining) -> tuple[dict[str, Tensor], dict[str, A
     tensors |= {f"best.{name}": weight for name, weight in training.best.weights.items()}
     tensors |= {f"average.{name}": mean for name, mean in training.averaging.state().items()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in _moments(training.optimizer)}
-    for number, own in enumerate(_own(training)):
+    for name, own in _own(training).items():
         parts = training.world.gathered(own)
-        tensors |= {f"rank{rank}.{number}": part for rank, part in enumerate(parts)}
+        tensors |= {f"rank{rank}.{name}": part for rank, part in enumerate(parts)}
     document = {
         "position": vars(training.position),
         "best": {"nll": training.best.nll, "epoch": training.best.epoch},
         "lr": training.lr,
         "processes": training.world.size,
+        "device": training.device.type,
         "carried": training.carried is not None,
         **{name: None if rule is None else rule.state() for name, rule in _rules(training).items()},
     }
@@ -54,6 +55,13 @@ def restore(training: LanguageTraining, tensors: Mapping[str, Tensor], document:
             wanted=f"{document['processes']}, with which the run began",
             remedy=f"Start it with torchrun --nproc-per-node {document['processes']}.",
         )
+    if document["device"] != training.device.type:
+        raise RunFolderError(
+            where="resume",
+            got=f"device {training.device.type}",
+            wanted=f"{document['device']}, where the run began and its noise is drawn",
+            remedy="Go on there, or begin another run with its weights.",
+        )
     with torch.no_grad():
         for name, parameter in training.model.named_parameters():
             parameter.copy_(tensors[f"model.{name}"])
@@ -66,33 +74,30 @@ def restore(training: LanguageTraining, tensors: Mapping[str, Tensor], document:
     for name, rule in _rules(training).items():
         if rule is not None:
             rule.load_state(document[name])
-    own = _part(tensors, f"rank{training.world.rank}")
-    _load_own(training, [own[str(number)] for number in range(len(own))], carried=document["carried"])
+    _load_own(training, _part(tensors, f"rank{training.world.rank}"), carried=document["carried"])
 
 
 def _rules(training: LanguageTraining) -> dict[str, Any]:
-    names = ("non_monotone", "divide", "stopping", "watch")
+    names = ("non_monotone", "ending", "divide", "stopping", "watch")
     return {name: getattr(training, name) for name in names}
 
 
-def _own(training: LanguageTraining) -> list[Tensor]:
+def _own(training: LanguageTraining) -> dict[str, Tensor]:
     """What each process has of its own: sums, generators, and the carried state."""
-    generators = [torch.get_rng_state()]
+    own = {"nll": training.summed_nll, "generator.cpu": torch.get_rng_state()}
     if training.device.type == "cuda":
-        generators.append(torch.cuda.get_rng_state(training.device))
-    return [
-        training.summed_nll,
-        *generators,
-        *([] if training.carried is None else pytree.tree_leaves(training.carried)),
-    ]
+        own["generator.cuda"] = torch.cuda.get_rng_state(training.device)
+    leaves = [] if training.carried is None else pytree.tree_leaves(training.carried)
+    return own | {f"state.{number}": leaf for number, leaf in enumerate(leaves)}
 
 
-def _load_own(training: LanguageTraining, own: list[Tensor], *, carried: bool) -> None:
-    training.summed_nll.copy_(own.pop(0))
-    torch.set_rng_state(own.pop(0))
+def _load_own(training: LanguageTraining, own: Mapping[str, Tensor], *, carried: bool) -> None:
+    training.summed_nll.copy_(own["nll"])
+    torch.set_rng_state(own["generator.cpu"])
     if training.device.type == "cuda":
-        torch.cuda.set_rng_state(own.pop(0), training.device)
-    leaves = iter([tensor.to(training.device) for tensor in own])
+        torch.cuda.set_rng_state(own["generator.cuda"], training.device)
+    found = _part(own, "state")
+    leaves = iter([found[str(number)].to(training.device) for number in range(len(found))])
     states: list[Any] = []
     for layer in training.model.layers if carried else ():
         assert isinstance(layer, RecurrentLayer)

@@ -102,16 +102,20 @@ LAYERS = ("RNN", "MGU", "GRU", "LSTM", "PeepholeLSTM", "RAC")
 @pytest.mark.parametrize(("batch", "hidden"), [(1, 20), (2, 33), (7, 20), (13, 330)])
 @pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.filterwarnings("ignore::statewise.CompoundingNoiseWarning")
-def test_threads_that_share_columns_give_what_the_loop_gives(kind: str, batch: int, hidden: int) -> None:
+def test_threads_that_share_columns_give_what_the_loop_gives(
+    kind: str, batch: int, hidden: int, generator: torch.Generator
+) -> None:
     chain = (Noise("gaussian", 0.2, placement="recurrent"), Centroids(4), Zoneout(0.2, memory=0.1))
-    layer = getattr(statewise, kind)(3, hidden, bidirectional=True, transforms=chain, dtype=torch.float64)
-    x = torch.randn(5, batch, 3, dtype=torch.float64)
+    options = {"bidirectional": True, "transforms": chain, "dtype": torch.float64, "generator": generator}
+    layer = getattr(statewise, kind)(3, hidden, **options)
+    x = torch.randn(5, batch, 3, dtype=torch.float64, generator=generator)
     packed = pack_padded_sequence(x, [1 + row % 5 for row in range(batch)], enforce_sorted=False)
-    draws = layer.draw(packed)
+    draws = layer.draw(packed, generator=generator)
     found = []
     for engine in ("cpu", "reference"):
         layer.engine = engine
         output = layer(packed, draws=draws)[0].data
         found.append((output, *torch.autograd.grad(output.square().sum(), list(nn.Module.parameters(layer)))))
     for fast, truth in zip(*found, strict=True):
-        torch.testing.assert_close(fast, truth, rtol=1e-10, atol=1e-10)
+        # Sums over 330 units in another order, through five steps.
+        torch.testing.assert_close(fast, truth, rtol=1e-9, atol=1e-9)

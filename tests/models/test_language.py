@@ -158,8 +158,20 @@ def test_a_config_refuses_what_makes_no_model() -> None:
         LanguageModelConfig(cell="transformer")
     with pytest.raises(ArgumentError, match="the width of each layer"):
         LanguageModelConfig(hidden=())
-    with pytest.raises(ArgumentError, match=r"0\.5 without noise"):
+    with pytest.raises(ArgumentError, match=r"0\.5 with noise=None"):
         LanguageModelConfig(gamma=0.5)
+    with pytest.raises(ArgumentError, match="None with noise='gaussian'"):
+        LanguageModelConfig(noise="gaussian")
+    with pytest.raises(ArgumentError, match=r"placement: got here"):
+        LanguageModelConfig(noise="gaussian", gamma=0.5, placement="here")
+    with pytest.raises(ArgumentError, match=r"head: got crf"):
+        LanguageModelConfig(head="crf")
+    with pytest.raises(ArgumentError, match=r"embedding: got 0"):
+        LanguageModelConfig(embedding=0)
+    with pytest.raises(ArgumentError, match=r"weight_drop: got -0.5"):
+        LanguageModelConfig(weight_drop=-0.5)
+    with pytest.raises(ArgumentError, match=r'latent_dropout: got 0.2 with head="softmax"'):
+        LanguageModelConfig(latent_dropout=0.2)
     with pytest.raises(ArgumentError, match=r"Noise.gamma"):
         LanguageModelConfig(noise="bernoulli", gamma=1.5)
 
@@ -207,3 +219,34 @@ def test_a_penalty_can_stand_in_for_noise(tokens: Tensor) -> None:
 def test_a_mixture_has_no_penalty_to_stand_in(tokens: Tensor) -> None:
     with pytest.raises(DtypeError, match="no explicit penalty"):
         plain(head="mixture", noise="gaussian", gamma=0.2, placement="penalty")
+
+
+def test_targets_that_are_not_there_do_not_count(tokens: Tensor) -> None:
+    model, targets = plain(), tokens[1:].clone()
+    targets[4:] = -100
+    half = model.loss(tokens[:4], tokens[1:5])
+    torch.testing.assert_close(model.loss(tokens[:-1], targets).nll, half.nll)
+
+
+def test_fresh_weights_reach_what_weight_drop_hides() -> None:
+    model = plain(weight_drop=0.5)
+    before = {name: p.detach().clone() for name, p in model.named_parameters() if p.ndim == 2}
+    model.initialise(torch.Generator().manual_seed(9))
+    assert len(before) == 5
+    assert not any(torch.equal(before[name], p) for name, p in model.named_parameters() if name in before)
+    plainly = plain()
+    plainly.initialise(torch.Generator().manual_seed(9))
+    hidden = dict(model.named_parameters())["layers.0.parametrizations.weight_hh_l1.original"]
+    bound = 7**-0.5
+    assert float(hidden.detach().abs().max()) <= bound
+
+
+def test_all_biases_are_zero_in_a_mixture_too() -> None:
+    model = plain(head="mixture", experts=2)
+    assert not any(bool(p.any()) for name, p in model.named_parameters() if "bias" in name)
+
+
+def test_a_temporal_penalty_on_noise_that_is_fed_back_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="the temporal penalty sees it"):
+        plain(noise="gaussian", gamma=0.5, temporal=1.0)
+    plain(noise="gaussian", gamma=0.5, temporal=1.0, placement="outputs")

@@ -18,6 +18,7 @@ import torch
 
 from statewise.engine.device.form import Form
 from statewise.engine.device.operands import Facts, power_of_two
+from statewise.engine.device.precision import tf32_allowed
 from statewise.native import cache_roots
 from statewise.transforms import Centroids
 
@@ -33,7 +34,7 @@ def key_of(facts: Facts, *, dtype: torch.dtype, layers: int) -> str:
     )
     inside = f"mask {facts.mask} mixed {facts.coefficients is not None}"
     kind = str(dtype).removeprefix("torch.")
-    precision = torch.get_float32_matmul_precision() if dtype == torch.float32 else ""
+    precision = ("high" if tf32_allowed() else "highest") if dtype == torch.float32 else ""
     return f"{facts.kind} hidden {facts.hidden} batch {batch} {kind} {precision} layers {layers} {inside} [{chain}]"
 
 

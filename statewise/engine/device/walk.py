@@ -12,6 +12,7 @@ from torch import Tensor
 
 from statewise.engine.device.form import Form
 from statewise.engine.device.operands import Facts, Operands, power_of_two, rounded
+from statewise.engine.device.precision import tf32_allowed
 from statewise.engine.layout import Layout
 from statewise.kernels import codes, load_triton
 from statewise.kernels.launch import Launcher
@@ -162,7 +163,7 @@ class Walk(ABC):
             "REVERSE": self.facts.reverse,
             "BU": self.form.units,
             "BN": self.form.sequences,
-            "PRECISION": "tf32" if torch.get_float32_matmul_precision() != "highest" else "ieee",
+            "PRECISION": "tf32" if tf32_allowed() else "ieee",
             "num_stages": 1,
             "num_warps": self.form.warps,
         }
