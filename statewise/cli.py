@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jsonargparse import ArgumentParser
 
@@ -15,11 +16,22 @@ from statewise.errors import StatewiseError
 
 _WHAT = "Recurrent layers for PyTorch whose hidden state can be acted on between steps."
 
+_REMEDIES: Mapping[int | None, str] = {
+    errno.ENOSPC: "Make room, and type the command again; what was there before is whole, and --resume goes on.",
+    errno.EDQUOT: "Make room, and type the command again; what was there before is whole, and --resume goes on.",
+    errno.EACCES: "Name a place that you may use.",
+    errno.EPERM: "Name a place that you may use.",
+    errno.EROFS: "Name a place that can be written.",
+    errno.EEXIST: "Name another folder.",
+    errno.ENOTDIR: "Name another folder.",
+    errno.ENOENT: "Look at the spelling, and whether it was moved.",
+}
+
 _COMMANDS = {"train": train, "evaluate": evaluate, "generate": generate, "reproduce": reproduce}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; a bad argument ends the process with a message and exit code 2.
+    """Run a command; a bad argument, or a file that cannot be used, ends it with a message and exit code 2.
 
     Args:
         arguments: what follows the program's name; None means those of this process.
@@ -39,8 +51,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _COMMANDS[chosen.command].run(chosen[chosen.command], own_console())
     except StatewiseError as error:
         parser.error(str(error))
+    except BrokenPipeError:
+        sys.exit(1)  # whoever read the output has gone, as `head` does
+    except OSError as error:
+        parser.error(_told(error))
     except KeyboardInterrupt:
         sys.exit(130)  # what a shell reports for a program stopped by Ctrl-C
+
+
+def _told(error: OSError) -> str:
+    """What the system says, of which file, and what to do.
+
+    >>> _told(FileExistsError(errno.EEXIST, "File exists", "runs"))
+    'runs: File exists. Name another folder.'
+    """
+    place = "" if error.filename is None else f"{error.filename}: "
+    said = error.strerror or str(error) or type(error).__name__
+    return f"{place}{said}. {_REMEDIES.get(error.errno, '')}".rstrip()
 
 
 def _parser() -> ArgumentParser:

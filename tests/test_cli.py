@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -117,3 +118,27 @@ def test_an_interrupted_command_ends_quietly(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SystemExit) as stopped:
         main(["demo"])
     assert stopped.value.code == 130
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "runs/a/model.safetensors"), "--resume goes on"),
+        (PermissionError(errno.EACCES, "Permission denied", "/etc/runs"), "a place that you may use"),
+        (OSError("the disk is gone"), "the disk is gone."),
+    ],
+    ids=["a full disk", "a forbidden place", "without a number"],
+)
+def test_what_the_system_refuses_is_told_with_the_path_and_a_remedy(
+    error: OSError, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("statewise.demo.run", fail)
+    with pytest.raises(SystemExit) as stopped:
+        main(["demo"])
+    assert stopped.value.code == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert error.filename is None or error.filename in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,18 +11,23 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from statewise.commands.shared import first_process, say
+from statewise.commands.curves import curves
+from statewise.commands.shared import check_new, first_process
 from statewise.data import Corpus
 from statewise.errors import RunFolderError
+from statewise.files import write_atomically
 from statewise.models import LanguageModelConfig
-from statewise.recipes.noisin_language import DROPOUTS
+from statewise.models.config import DROPOUTS
+from statewise.recipes.noisin_language import DROPOUTS as USUAL
+from statewise.recipes.telling import say
 from statewise.report import Table
 from statewise.train.fit import TrainingResult, train_language_model
-from statewise.train.settings import TrainingSettings
+from statewise.train.settings import TrainingSettings, as_json
 from statewise.transforms import Noise
 
 STD = 0.5  # of noise whose spread is not named
-_RATES = ("input_dropout", "hidden_dropout", "recurrent_dropout", "output_dropout")
+COMPARED = "compared.json"
+_PENALTIES = ("activation", "temporal")
 
 
 def compare(
@@ -34,7 +40,8 @@ def compare(
     resume: bool,
     console: Console,
     told: Console | None,
-    source: Mapping[str, Any] | None = None,
+    source: Mapping[str, Any],
+    tensorboard: bool = False,
 ) -> dict[str, TrainingResult]:
     """Train the variants of a model, and print by how much each beats the others.
 
@@ -42,36 +49,55 @@ def compare(
         config: the model, with the noise and the dropout that are asked about.
         settings: how each variant is trained.
         corpus: on what.
-        folder: gets a folder for each variant.
+        folder: gets a folder for each variant, and a file that says what was asked.
         device: where.
         resume: go on with variants that are there.
         console: where to print the table.
         told: where to tell of the progress.
         source: where the text came from.
+        tensorboard: whether each variant's curves are written too.
     """
     asked = variants(config)
-    taken = [name for name in asked if (folder / name / "config.json").exists()]
-    if taken and not resume and first_process():
-        raise RunFolderError(
-            where=str(folder),
-            got=f"runs of {', '.join(taken)}",
-            wanted="a new or empty folder",
-            remedy=f"Go on with them (--resume --out {folder}), or name another folder (--out).",
-        )
+    check_new(folder, resume, within=tuple(asked))
+    document = {"model": as_json(config), "training": as_json(settings), "source": dict(source)}
+    if not (folder / COMPARED).exists():
+        _note(folder, document)
     results = {}
     for name, variant in asked.items():
         say(told, f"{name}:")
-        results[name] = train_language_model(
-            variant, settings, corpus, folder / name, device=device, resume=resume, console=told, source=source
-        )
+        options: dict[str, Any] = {"device": device, "resume": resume, "console": told, "source": source}
+        with curves(folder / name, wanted=tensorboard) as write:
+            results[name] = train_language_model(variant, settings, corpus, folder / name, on_epoch=write, **options)
+        _note(folder, document)  # not before: what is refused is not what the folder has
     gains(results).print(console)
     return results
 
 
-def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
-    """The model without regularization, with dropout, with noise, and with both if both are asked for.
+def asked_before(folder: Path) -> dict[str, Any]:
+    """Model, training and source of the comparison in a folder; nothing if there is none.
 
-    Without rates of its own the dropout is that of Dieng et al. 2018; without a law the noise is Gaussian.
+    Args:
+        folder: of the comparison.
+    """
+    path = folder / COMPARED
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunFolderError(
+            where=str(path), got=str(error), wanted="what was asked, as JSON", remedy="Remove it, and name all again."
+        ) from error
+    assert isinstance(found, dict)
+    return found
+
+
+def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
+    """The model without regularization, with dropout, with noise, and as it is if it has more than noise.
+
+    The first has no noise, no dropout of any kind and no penalties. Dropout has the model's rates, those of weights and
+    words too, or else those of Dieng et al. 2018; the model's penalties go with it. Noise is alone; without a law it is
+    Gaussian.
 
     Args:
         config: the model that is asked about.
@@ -83,16 +109,15 @@ def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
     """
     if config.noise is None:
         config = replace(config, noise="gaussian", gamma=Noise.from_std("gaussian", STD).gamma)
-    asked = {name: getattr(config, name) for name in _RATES}
-    both = any(asked.values())
-    nothing: dict[str, float] = dict.fromkeys(_RATES, 0.0)
-    rates = asked if both else DROPOUTS
-    found = {
-        "none": _with(config, nothing, noise=False),
-        "dropout": _with(config, rates, noise=False),
-        str(config.noise): _with(config, nothing, noise=True),
-    }
-    return found | ({f"dropout+{config.noise}": config} if both else {})
+    dropped, penalised = (any(getattr(config, name) for name in names) for names in (DROPOUTS, _PENALTIES))
+    noisy = replace(config, **dict.fromkeys((*DROPOUTS, *_PENALTIES), 0.0))  # type: ignore[arg-type]
+    # With one layer there is nothing between the layers to drop.
+    usual = {name: rate for name, rate in USUAL.items() if name != "hidden_dropout" or len(config.hidden) > 1}
+    dropping = config if dropped else replace(config, **usual)  # type: ignore[arg-type]
+    found = {"none": _quiet(noisy), "dropout": _quiet(dropping), str(config.noise): noisy}
+    if dropped or penalised:
+        found[f"{'dropout' if dropped else 'penalties'}+{config.noise}"] = config
+    return found
 
 
 def gains(results: Mapping[str, TrainingResult]) -> Table:
@@ -104,7 +129,7 @@ def gains(results: Mapping[str, TrainingResult]) -> Table:
     names = list(results)
     rows = [
         [name, f"{one.valid_perplexity:.2f}", f"{one.test_perplexity:.2f}", str(one.best_epoch)]
-        + ["-" if name == other else _change(one, results[other]) for other in names]
+        + ["-" if name == other else f"{_gain(one, results[other]):+.1f} %" for other in names]
         + [f"{one.seconds:.0f}"]
         for name, one in results.items()
     ]
@@ -113,27 +138,32 @@ def gains(results: Mapping[str, TrainingResult]) -> Table:
 
 
 def conclusion(results: Mapping[str, TrainingResult]) -> str:
-    """What the numbers say, in a sentence."""
-    best = min(results, key=lambda name: results[name].test_perplexity)
+    """What the numbers say, in a sentence: validation chooses, the test tells how good the choice is.
+
+    Args:
+        results: by name.
+    """
+    best = min(results, key=lambda name: results[name].valid_perplexity)
     if best == "none":
-        return "Nothing helped on this text: the model without regularization has the lowest test perplexity."
-    others = [name for name in results if name != best and name in ("none", "dropout")]
-    said = " and ".join(
-        f"{-_gain(results[best], results[other]):.1f} % lower than "
-        + ("without regularization" if other == "none" else "with dropout")
-        for other in others
-    )
-    return f"Best is {best}: its test perplexity, {results[best].test_perplexity:.2f}, is {said}."
+        return "Nothing helped on this text: the model without regularization has the lowest validation perplexity."
+    found = []
+    for other, called in (("none", "without regularization"), ("dropout", "with dropout")):
+        if other in results and other != best:
+            gain = _gain(results[best], results[other])
+            found.append(f"{abs(gain):.1f} % {'lower' if gain < 0 else 'higher'} than {called}")
+    test = f"its test perplexity, {results[best].test_perplexity:.2f}, is {' and '.join(found)}"
+    return f"Best by validation is {best}: {test}."
 
 
-def _with(config: LanguageModelConfig, rates: Mapping[str, float], *, noise: bool) -> LanguageModelConfig:
-    dropped = replace(config, **rates)  # type: ignore[arg-type]
-    return dropped if noise else replace(dropped, noise=None, gamma=0.0)
+def _note(folder: Path, document: Mapping[str, Any]) -> None:
+    if first_process():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / COMPARED, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _quiet(config: LanguageModelConfig) -> LanguageModelConfig:
+    return replace(config, noise=None, gamma=None)
 
 
 def _gain(one: TrainingResult, other: TrainingResult) -> float:
     return (one.test_perplexity / other.test_perplexity - 1) * 100
-
-
-def _change(one: TrainingResult, other: TrainingResult) -> str:
-    return f"{_gain(one, other):+.1f} %"

@@ -10,18 +10,25 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import command_parser, find_device, load_run, read_text, say
-from statewise.data import Corpus, Text, TokenStream, Vocabulary
+from statewise.commands.shared import command_parser, find_device, load_run, made_lower, read_part
+from statewise.data import Text, TokenStream, Vocabulary
 from statewise.errors import ArgumentError, DataError
-from statewise.models import LanguageModel, score
-from statewise.models.text import Score
+from statewise.models import LanguageModel, Score, perplexity, score
+from statewise.recipes.noisin_table5 import DYNAMIC
+from statewise.recipes.telling import say
 from statewise.report import Table
 from statewise.train.adapting import dynamic_perplexity
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
+from statewise.train.precision import precisely, while_evaluating
 
 LINES_SHOWN = 60
-#: Rate, decay and epsilon of public code for AWD-LSTM (new) and AWD-LSTM-MoS (old) on Penn Treebank.
-ADAPTING = {"new": (5e-5, 0.002, 2e-5), "old": (0.002, 0.075, 0.001)}
+#: What each way to score a text listens to; the last is the plain one.
+_HEARD = {
+    "text": (),
+    "samples": ("data", "split", "batch", "seed"),
+    "dynamic": ("data", "split", "lr", "decay", "epsilon"),
+    "": ("data", "split", "batch"),
+}
 
 
 def parser() -> ArgumentParser:
@@ -29,14 +36,14 @@ def parser() -> ArgumentParser:
     made = command_parser("Score a text by a trained model; without --samples, with everything random switched off.")
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
-    add("--text", type=str, help="score each line of this file, instead of a part of the corpus")
-    add("--data", type=str, help="the corpus; else the one that the run was trained on")
-    add("--split", choices=("test", "valid", "train"), default="test", help="which part of it")
-    add("--batch", type=int, default=1, help="columns in which it is read: more are faster, and see less of the past")
+    add("--text", type=str, help="score each line of this file, instead of a part of a corpus")
+    add("--data", type=str, help="a corpus, read in the words of the run; else the one that it was trained on")
+    add("--split", choices=("test", "valid", "train"), help="which part of it (default: test)")
+    add("--batch", type=int, help="columns in which it is read: more are faster, and see less of the past (default: 1)")
     add("--dynamic", choices=("off", "new", "old"), default="off", help="dynamic evaluation: the model goes on "
         "learning from what it was scored on; in one of two conventions")  # fmt: skip
     add("--samples", type=int, help="leave noise and dropout on, and average the probabilities of so many draws")
-    add("--seed", type=int, default=0, help="of those draws")
+    add("--seed", type=int, help="of those draws (default: 0)")
     add("--lr", type=float, help="of dynamic evaluation")
     add("--decay", type=float, help="of dynamic evaluation: the pull towards the trained weights")
     add("--epsilon", type=float, help="of dynamic evaluation")
@@ -51,35 +58,64 @@ def run(arguments: Any, console: Console) -> None:
         arguments: as the parser gives them.
         console: where to print.
     """
-    device = find_device(arguments.device)
+    way, device = _way(arguments), find_device(arguments.device)
     model, vocabulary, told = load_run(arguments.run, device)
-    if arguments.text is not None:
-        score_lines(model, vocabulary, Path(arguments.text), device=device).print(console)
-        return
-    corpus = _corpus(arguments, told, vocabulary)
-    stream = getattr(corpus, arguments.split)
-    found, how = _found(arguments, model, corpus, stream, device)
-    say(console, f"{corpus.name} {arguments.split}{how}: {told_of(found.nll, found.tokens)}")
+    lower = made_lower(told)
+    with precisely(while_evaluating(told["training"]["precision"]), device):
+        if way == "text":
+            score_lines(model, vocabulary, Path(arguments.text), device=device, lower=lower).print(console)
+            return
+        data, split = _data(arguments, told), arguments.split or "test"
+        name, stream = read_part(data, split, vocabulary, lower=lower)
+        if way == "dynamic":
+            _, train = read_part(data, "train", vocabulary, lower=lower)
+            found, how = _adapting(arguments, model, train, stream, device)
+        else:
+            found, how = _standing(arguments, model, stream, device)
+    unknown = int((stream[1:] == vocabulary.unknown_id).sum())
+    among = f", {unknown:,} of them {vocabulary.unknown}" if unknown else ""
+    say(console, f"{name} {split}{how}: {told_of(found.nll, found.tokens)}{among}")
 
 
-def _found(
-    arguments: Any, model: LanguageModel, corpus: Corpus, stream: TokenStream, device: torch.device
+def _way(arguments: Any) -> str:
+    """How the text is to be scored; refuses options that would do nothing."""
+    given = [name for name in _HEARD if name and getattr(arguments, name) not in (None, "off")]
+    if len(given) > 1:
+        raise ArgumentError(where=f"--{given[0]}", got=f"--{given[1]} with it", wanted="one of the two")
+    way = given[0] if given else ""
+    options = dict.fromkeys(name for names in _HEARD.values() for name in names)
+    for name in options:
+        if getattr(arguments, name) is None or name in _HEARD[way]:
+            continue
+        owner = next(other for other, heard in _HEARD.items() if name in heard)
+        raise ArgumentError(
+            where=f"--{name}",
+            got=str(getattr(arguments, name)),
+            wanted="no such option " + (f"with --{way}" if way else f"without --{owner}"),
+            remedy="It would do nothing: leave it out.",
+        )
+    return way
+
+
+def _standing(arguments: Any, model: LanguageModel, stream: TokenStream, device: torch.device) -> tuple[Score, str]:
+    """The score by a model that stays as it is, and how it was made."""
+    batch = 1 if arguments.batch is None else arguments.batch
+    if arguments.samples is None:
+        return evaluate_stream(model, stream, batch=batch, device=device), ""
+    draws = torch.Generator(device).manual_seed(arguments.seed or 0)
+    options: dict[str, Any] = {"samples": arguments.samples, "batch": batch, "generator": draws}
+    found = evaluate_with_noise(model, stream, device=device, **options)
+    return found, f", mean of {arguments.samples} draws of noise"
+
+
+def _adapting(
+    arguments: Any, model: LanguageModel, train: TokenStream, stream: TokenStream, device: torch.device
 ) -> tuple[Score, str]:
-    """The score, and how it was made."""
-    if arguments.samples is not None and arguments.dynamic != "off":
-        raise ArgumentError(where="--samples", got="--dynamic with it", wanted="one of the two")
-    if arguments.samples is not None:
-        draws = torch.Generator(device).manual_seed(arguments.seed)
-        options: dict[str, Any] = {"samples": arguments.samples, "batch": arguments.batch, "generator": draws}
-        found = evaluate_with_noise(model, stream, device=device, **options)
-        return found, f", mean of {arguments.samples} draws of noise"
-    if arguments.dynamic == "off":
-        return evaluate_stream(model, stream, batch=arguments.batch, device=device), ""
-    given = (arguments.lr, arguments.decay, arguments.epsilon)
-    usual = ADAPTING[arguments.dynamic]
+    """The score by a model that goes on learning, and how it was made."""
+    given, usual = (arguments.lr, arguments.decay, arguments.epsilon), DYNAMIC[arguments.dynamic]
     lr, decay, epsilon = (known if asked is None else asked for asked, known in zip(given, usual, strict=True))
     steps: dict[str, Any] = {"lr": lr, "decay": decay, "epsilon": epsilon, "convention": arguments.dynamic}
-    found = dynamic_perplexity(model, corpus.train, stream, device=device, **steps)
+    found = dynamic_perplexity(model, train, stream, device=device, **steps)
     return found, f", dynamic evaluation ({arguments.dynamic})"
 
 
@@ -90,10 +126,12 @@ def told_of(nll: float, tokens: int) -> str:
     'perplexity 8.00, 3.000 bits a token, 2 tokens'
     """
     mean = nll / tokens
-    return f"perplexity {math.exp(mean):.2f}, {mean / math.log(2):.3f} bits a token, {tokens:,} tokens"
+    return f"perplexity {perplexity(mean):.2f}, {mean / math.log(2):.3f} bits a token, {tokens:,} tokens"
 
 
-def score_lines(model: LanguageModel, vocabulary: Vocabulary, path: Path, *, device: torch.device) -> Table:
+def score_lines(
+    model: LanguageModel, vocabulary: Vocabulary, path: Path, *, device: torch.device, lower: bool = False
+) -> Table:
     """The perplexity of each line of a file, and of all of them.
 
     Each line is read after the end of a sentence, by itself; its own end is predicted too.
@@ -103,9 +141,10 @@ def score_lines(model: LanguageModel, vocabulary: Vocabulary, path: Path, *, dev
         vocabulary: of the model.
         path: the file, one sentence a line.
         device: where the model is.
+        lower: whether letters are made lower case.
     """
     rows, nll, tokens, unknown = [], 0.0, 0, 0
-    for number, line in enumerate(Text(path=path).lines(), start=1):
+    for number, line in enumerate(Text(path=path, lower=lower).lines(), start=1):
         words = line.split()
         if not words:
             continue
@@ -122,13 +161,10 @@ def score_lines(model: LanguageModel, vocabulary: Vocabulary, path: Path, *, dev
     return Table(columns=("text", "line", "perplexity", "tokens", "unknown"), rows=rows, notes=[overall])
 
 
-def _corpus(arguments: Any, told: dict[str, Any], vocabulary: Vocabulary) -> Corpus:
-    """The corpus in the model's own words."""
-    source = told.get("source", {})
-    data = arguments.data or source.get("data")
+def _data(arguments: Any, told: dict[str, Any]) -> str:
+    data = arguments.data or told.get("source", {}).get("data")
     if data is None:
         raise ArgumentError(
             where="--data", got="nothing", wanted="a corpus", remedy="The run does not say where its text was: name it."
         )
-    options = {name: source[name] for name in ("limit", "min_count", "lower") if name in source}
-    return read_text(data, vocabulary=vocabulary, **options)
+    return str(data)

@@ -8,9 +8,10 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import command_parser, find_device, load_run, say
+from statewise.commands.shared import command_parser, find_device, load_run, made_lower
 from statewise.data import Vocabulary
 from statewise.models import generate
+from statewise.recipes.telling import say
 
 
 def parser() -> ArgumentParser:
@@ -36,8 +37,8 @@ def run(arguments: Any, console: Console) -> None:
         console: where to print.
     """
     device = find_device(arguments.device)
-    model, vocabulary, _ = load_run(arguments.run, device)
-    words = arguments.prompt.split()
+    model, vocabulary, told = load_run(arguments.run, device)
+    words = (arguments.prompt.lower() if made_lower(told) else arguments.prompt).split()
     missing = [word for word in words if word not in vocabulary]
     if missing:
         say(console, f"Unknown words in the prompt: {', '.join(dict.fromkeys(missing))}")

@@ -11,12 +11,13 @@ from typing import Any
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import command_parser, find_device, one_thread, say, split_list
+from statewise.commands.shared import command_parser, find_device, one_thread, split_list
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
 from statewise.recipes.cases import PLACEMENTS, Measured
 from statewise.recipes.results import write_results
+from statewise.recipes.telling import say
 from statewise.report import Table, compare_with_published, plot_curves
 from statewise.report.comparison import curves, group
 from statewise.train.settings import PRECISIONS

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from argparse import SUPPRESS, Action, HelpFormatter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.data import Corpus, Vocabulary, find_data_set, read_corpus, sample_corpus
-from statewise.errors import ArgumentError, DataError, RunFolderError
+from statewise.data import Corpus, TokenStream, Vocabulary, corpus, find_data_set, read_corpus, sample_corpus
+from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import LanguageModel
 from statewise.train.fit import load_language_model
 
@@ -85,14 +86,7 @@ def find_device(name: str) -> torch.device:
     return device
 
 
-def read_text(
-    data: str,
-    *,
-    limit: int | None = None,
-    min_count: int = 1,
-    lower: bool = False,
-    vocabulary: Vocabulary | None = None,
-) -> Corpus:
+def read_text(data: str, *, limit: int | None = None, min_count: int = 1, lower: bool = False) -> Corpus:
     """The corpus that ``--data`` names: a folder, a file, "ptb", "wikitext-2" or "sample".
 
     Args:
@@ -100,36 +94,49 @@ def read_text(
         limit: the most words of the vocabulary.
         min_count: words that occur less often are unknown.
         lower: whether letters are made lower case.
-        vocabulary: that the corpus must have, such as a model's; None for its own.
     """
-    corpus = _read(data, limit=limit, min_count=min_count, lower=lower)
-    if vocabulary is not None and corpus.vocabulary != vocabulary:
-        raise DataError(
-            where=data,
-            got=f"a corpus of {len(corpus.vocabulary)} words",
-            wanted=f"the {len(vocabulary)} words that the model was trained with",
-            remedy="Score another text line by line: --text FILE.",
+    if data != SAMPLE:
+        return read_corpus(_place(data), limit=limit, min_count=min_count, lower=lower)
+    given = {"--limit": limit is not None, "--min-count": min_count != 1, "--lower": lower}
+    idle = [option for option, there in given.items() if there]
+    if idle:
+        raise ArgumentError(
+            where="--data sample",
+            got=f"{' and '.join(idle)} with it",
+            wanted="the embedded text as it is",
+            remedy=f"Leave {'it' if len(idle) == 1 else 'them'} out, or name a text of yours.",
         )
-    return corpus
+    return sample_corpus()
 
 
-def _read(data: str, *, limit: int | None, min_count: int, lower: bool) -> Corpus:
-    if data == SAMPLE:
-        return sample_corpus()
-    named = data in DATA_SETS and not Path(data).exists()
-    place = find_data_set(data) if named else Path(data).expanduser()
-    return read_corpus(place, limit=limit, min_count=min_count, lower=lower)
-
-
-def say(console: Console | None, text: str) -> None:
-    """Print a text as it is, without wrapping or colours, so that it can be copied.
+def read_part(data: str, split: str, vocabulary: Vocabulary, *, lower: bool = False) -> tuple[str, TokenStream]:
+    """The name of the corpus that ``--data`` names, and one part of it in the words of a model.
 
     Args:
-        console: where; None for nowhere.
-        text: what.
+        data: what was typed.
+        split: which part.
+        vocabulary: of the model.
+        lower: whether letters are made lower case.
     """
-    if console is not None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if data != SAMPLE:
+        return corpus.read_part(_place(data), split, vocabulary, lower=lower)
+    sample = sample_corpus()
+    words = sample.vocabulary.decode(getattr(sample, split)[:])
+    return sample.name, TokenStream(np.array(vocabulary.encode(words)))
+
+
+def made_lower(told: Mapping[str, Any]) -> bool:
+    """Whether a run read its text in lower case, so that its model knows no other letters.
+
+    Args:
+        told: what the run was told.
+    """
+    return bool(told.get("source", {}).get("lower", False))
+
+
+def _place(data: str) -> Path:
+    named = data in DATA_SETS and not Path(data).exists()
+    return find_data_set(data) if named else Path(data).expanduser()
 
 
 def load_run(folder: str, device: torch.device) -> tuple[LanguageModel, Vocabulary, dict[str, Any]]:
@@ -147,6 +154,27 @@ def load_run(folder: str, device: torch.device) -> tuple[LanguageModel, Vocabula
             remedy="statewise train lm --data TEXT --out FOLDER makes one.",
         )
     return load_language_model(folder, device=device)
+
+
+def check_new(folder: Path, resume: bool, *, within: Sequence[str] = (".",)) -> None:
+    """Refuse a folder with a run that nobody wants to go on with; under torchrun, in the first process.
+
+    The others may come when the first has begun.
+
+    Args:
+        folder: that was named.
+        resume: whether a run in it goes on.
+        within: where in it the runs are.
+    """
+    taken = [name for name in within if (folder / name / "config.json").exists()]
+    if taken and not resume and first_process():
+        runs = "a run" if taken == ["."] else f"runs of {', '.join(taken)}"
+        raise RunFolderError(
+            where=str(folder),
+            got=f"a folder with {runs}",
+            wanted="a new or empty one",
+            remedy=f"Go on (--resume --out {folder}), or name another folder (--out).",
+        )
 
 
 def first_process() -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,17 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.compare import STD, compare
+from statewise.commands.compare import STD, asked_before, compare
+from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
-from statewise.commands.shared import command_parser, find_device, first_process, read_text, say
+from statewise.commands.shared import check_new, command_parser, find_device, read_text
 from statewise.data import Corpus
-from statewise.errors import ArgumentError, RunFolderError
+from statewise.errors import ArgumentError
 from statewise.models import LanguageModelConfig
+from statewise.recipes.telling import say
 from statewise.train.fit import TrainingResult, train_language_model
 from statewise.train.run import RunFolder
 from statewise.train.settings import TrainingSettings
-from statewise.train.tensorboard import TensorBoard
 from statewise.transforms import Noise
 
 #: For a text of a person's own, on a small machine; the dataclasses' own defaults are those of the paper.
@@ -82,32 +82,16 @@ def run(arguments: Any, console: Console) -> None:
     settings = settings_of(asked, there.get("training", {}))
     folder = _folder(asked, corpus)
     told = None if asked.quiet else console
+    options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source}
     if asked.compare:
-        compare(
-            *(config, settings, corpus, folder),
-            device=device,
-            resume=asked.resume,
-            console=console,
-            told=told,
-            source=source,
-        )
+        drawn = {"tensorboard": asked.tensorboard}
+        compare(config, settings, corpus, folder, console=console, told=told, **drawn, **options)
         return
-    if first_process():  # another one may come when the first has begun
-        _check_new(folder, asked.resume)
+    check_new(folder, asked.resume)
     say(told, describe_run(config, settings, corpus, device, folder))
-    with ExitStack() as stack:
-        result = train_language_model(
-            config,
-            settings,
-            corpus,
-            folder,
-            device=device,
-            resume=asked.resume,
-            console=told,
-            on_epoch=_curves(stack, folder) if asked.tensorboard else None,
-            source=source,
-        )
-    _tell(console, result)
+    with curves(folder, wanted=asked.tensorboard) as write:
+        result = train_language_model(config, settings, corpus, folder, console=told, on_epoch=write, **options)
+    _tell(console, result, settings)
 
 
 def config_of(asked: Any, there: Mapping[str, Any]) -> LanguageModelConfig:
@@ -120,9 +104,11 @@ def config_of(asked: Any, there: Mapping[str, Any]) -> LanguageModelConfig:
     given = from_fields(LanguageModelConfig, vars(asked))
     if "hidden" in there:
         there = {**there, "hidden": tuple(there["hidden"])}
+    if "noise" in given and given["noise"] != there.get("noise"):
+        there = {**there, "gamma": None}  # it was the other law's
     whole = {**there, **given}
     law = whole.get("noise")
-    if law is not None and "gamma" not in whole:
+    if law is not None and whole.get("gamma") is None:
         whole["gamma"] = Noise.from_std(law, STD).gamma
     return LanguageModelConfig(**whole)
 
@@ -152,12 +138,9 @@ def _there(asked: Any) -> dict[str, Any]:
     if not asked.out:
         raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
     folder = Path(asked.out)
-    folder = folder / "none" if asked.compare else folder
-    if not (folder / "config.json").exists():
-        return {}
-    told = RunFolder(folder).config()
-    # Of a comparison the folder has several models; what was typed says which.
-    return {**told, "model": {}} if asked.compare else told
+    if asked.compare:
+        return asked_before(folder)
+    return RunFolder(folder).config() if (folder / "config.json").exists() else {}
 
 
 def _source(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,32 +169,17 @@ def _folder(asked: Any, corpus: Corpus) -> Path:
     return Path(asked.out or f"runs/{corpus.name}{'-compared' if asked.compare else ''}")
 
 
-def _check_new(folder: Path, resume: bool) -> None:
-    if (folder / "config.json").exists() and not resume:
-        raise RunFolderError(
-            where=str(folder),
-            got="a folder with a run",
-            wanted="a new or empty one",
-            remedy=f"Go on with that run (--resume --out {folder}), or name another folder (--out).",
-        )
-
-
-def _curves(stack: ExitStack, folder: Path) -> Callable[[dict[str, Any]], None]:
-    """What writes the records of epochs; it begins with the first, since a run wants an empty folder."""
-    boards: list[TensorBoard] = []
-
-    def write(record: dict[str, Any]) -> None:
-        if not boards:
-            boards.append(stack.enter_context(TensorBoard(folder / "tensorboard")))
-        boards[0].write(record, step=record["epoch"])
-
-    return write
-
-
-def _tell(console: Console, result: TrainingResult) -> None:
+def _tell(console: Console, result: TrainingResult, settings: TrainingSettings) -> None:
     folder = shlex.quote(str(result.folder))
     say(console, f"{result} ({result.seconds:.0f} s)")
+    more: str | None = f"--epochs {2 * result.epochs}"
+    if result.epochs < settings.epochs:
+        say(console, f"Stopped early, after {result.epochs} of {settings.epochs} epochs.")
+        # More epochs would change nothing, more patience does where no other rule has ended the run.
+        patient = settings.patience is not None and not settings.stop_non_monotone
+        more = f"--patience {2 * (settings.patience or 1)}" if patient else None
     say(console, "Next:")
     say(console, f"  statewise evaluate {folder} --text FILE")
     say(console, f"  statewise generate {folder} --length 30")
-    say(console, f"  statewise train lm --resume --out {folder} --epochs {2 * result.epochs}")
+    if more is not None:
+        say(console, f"  statewise train lm --resume --out {folder} {more}")

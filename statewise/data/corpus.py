@@ -70,6 +70,34 @@ def read_corpus(
     return Corpus(_name(place, texts["train"].path), vocabulary, **streams)
 
 
+def read_part(
+    folder: Path | str, split: str, vocabulary: Vocabulary, *, cache: Path | str | None = None, lower: bool = False
+) -> tuple[str, TokenStream]:
+    r"""The name of a corpus, and one part of it in given words, such as those of a model; the others may be missing.
+
+    Args:
+        folder: as for `read_corpus`.
+        split: ``"train"``, ``"valid"`` or ``"test"``.
+        vocabulary: the words and their ids; others become ``<unk>``.
+        cache: as for `read_corpus`.
+        lower: whether letters are made lower case.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     path = Path(place, "story.txt")
+    ...     _ = path.write_text("the cat\n" * 20)
+    ...     name, part = read_part(path, "test", Vocabulary(["<unk>", "<eos>", "the"]), cache=Path(place))
+    ...     name, part[:].tolist()
+    ('story', [2, 0, 1])
+
+    Raises:
+        DataError: the part is missing, or its file is malformed.
+    """
+    place = Path(folder)
+    text = (_split(place, lower) if place.is_file() else _texts(place, lower, wanted=(split,)))[split]
+    return _name(place, text.path), cached_stream(text, vocabulary, cache=None if cache is None else Path(cache))
+
+
 def find_parts(folder: Path) -> dict[str, Path]:
     """The files of the parts that a folder has, by the layout that it has most of; empty if none.
 
@@ -86,9 +114,9 @@ def _files(folder: Path, layout: str, split: str) -> Iterator[Path]:
     return (file for file in candidates if file.is_file())
 
 
-def _texts(folder: Path, lower: bool) -> dict[str, Text]:
+def _texts(folder: Path, lower: bool, wanted: tuple[str, ...] = SPLITS) -> dict[str, Text]:
     parts = find_parts(folder)
-    missing = [split for split in SPLITS if split not in parts]
+    missing = [split for split in wanted if split not in parts]
     if missing:
         entries = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else None
         if entries is None:
@@ -96,8 +124,13 @@ def _texts(folder: Path, lower: bool) -> dict[str, Text]:
         else:
             got = f"no file for {' and '.join(missing)} among {', '.join(entries[:20]) or 'no files at all'}"
         names = ", ".join(layout.format("train") for layout in LAYOUTS)
-        wanted = f"train, valid and test, called like one of {names}, perhaps compressed ({', '.join(ENDINGS[1:])})"
-        raise DataError(where=str(folder), got=got, wanted=wanted, remedy="Rename them, or name a single text file.")
+        called = f"called like one of {names}, perhaps compressed ({', '.join(ENDINGS[1:])})"
+        raise DataError(
+            where=str(folder),
+            got=got,
+            wanted=f"train, valid and test, {called}",
+            remedy="Rename them, or name a single text file.",
+        )
     return {split: Text(path=path, lower=lower) for split, path in parts.items()}
 
 
@@ -113,7 +146,7 @@ def _split(path: Path, lower: bool) -> dict[str, Text]:
     }
 
 
-def _name(place: Path, train: Path) -> str:
-    if train.name.startswith("ptb."):
+def _name(place: Path, part: Path) -> str:
+    if part.name.startswith("ptb."):
         return "ptb"
-    return place.resolve().name.partition(".")[0]
+    return place.resolve().name.lstrip(".").partition(".")[0] or "text"

@@ -2,6 +2,6 @@
 
 from statewise.models.config import LanguageModelConfig
 from statewise.models.language import LanguageModel, Losses
-from statewise.models.text import generate, score
+from statewise.models.text import Score, generate, perplexity, score
 
-__all__ = ["LanguageModel", "LanguageModelConfig", "Losses", "generate", "score"]
+__all__ = ["LanguageModel", "LanguageModelConfig", "Losses", "Score", "generate", "perplexity", "score"]

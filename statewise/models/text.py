@@ -114,13 +114,15 @@ def generate(
     >>> generate(model, torch.zeros(1, 2, dtype=torch.long), length=5).shape
     torch.Size([5, 2])
     """
+    banned = sorted(set(forbidden))
     _check_sampling(model, length, temperature, top)
-    banned = torch.tensor(sorted(set(forbidden)), dtype=torch.long, device=prompt.device)
+    _check_words(model, prompt, banned)
     words, tokens, state = [], prompt, None
     with in_mode(model, training=False), torch.no_grad():
         for _ in range(length):
-            log_probabilities, state = model(tokens, state)
-            logits = log_probabilities[-1].double()
+            features, _, state = model.features(tokens, state)
+            # Only the last step's: those of a long prompt over a large vocabulary would not fit into memory.
+            logits = model.head.log_prob(features[-1:])[0].double()
             logits[:, banned] = -torch.inf
             tokens = _draw(logits, temperature, top, generator).unsqueeze(0)
             words.append(tokens)
@@ -135,19 +137,29 @@ def _draw(
     if top is not None and top < logits.shape[-1]:
         least = logits.topk(top).values[:, -1:]
         logits = logits.masked_fill(logits < least, -torch.inf)
-    probabilities = (logits / temperature).softmax(-1).cpu()
+    # The likeliest word is 0 before it is divided: a temperature near 0 may send all others to -inf, but never all.
+    probabilities = ((logits - logits.amax(-1, keepdim=True)) / temperature).softmax(-1).cpu()
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(1).to(logits.device)
 
 
 def _check_sampling(model: LanguageModel, length: int, temperature: float, top: int | None) -> None:
     if isinstance(length, bool) or not isinstance(length, int) or length < 0:
         raise ArgumentError(where="generate.length", got=length, wanted="a whole number >= 0")
-    if not 0 <= temperature < float("inf"):
+    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature < math.inf:
         raise ArgumentError(
             where="generate.temperature", got=temperature, wanted="a finite number >= 0", remedy="1 leaves p as it is."
         )
-    if top is not None and not 1 <= top <= model.words:
-        raise ArgumentError(where="generate.top", got=top, wanted=f"None, or from 1 to {model.words}")
+    if top is not None and (type(top) is not int or not 1 <= top <= model.words):
+        raise ArgumentError(where="generate.top", got=top, wanted=f"None, or a whole number from 1 to {model.words}")
+
+
+def _check_words(model: LanguageModel, prompt: Tensor, banned: list[int]) -> None:
+    for where, ids in (("generate.prompt", prompt.unique().tolist()), ("generate.forbidden", banned)):
+        outside = [each for each in ids if type(each) is not int or not 0 <= each < model.words]
+        if outside:
+            raise ArgumentError(where=where, got=outside[0], wanted=f"words from 0 to {model.words - 1}")
+    if len(banned) == model.words:
+        raise ArgumentError(where="generate.forbidden", got="every word", wanted="a word that can be drawn")
 
 
 @contextmanager

@@ -217,8 +217,8 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Mean:
-        """The mean and the standard deviation of a sample."""
-        spread = statistics.stdev(values) if len(values) > 1 else math.nan
+        """The mean and the standard deviation of a sample; one of infinite numbers is NaN."""
+        spread = statistics.stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else math.nan
         return cls(statistics.fmean(values), spread, len(values))
 
     def __str__(self) -> str:

@@ -34,8 +34,8 @@ MODEL = LanguageModelConfig(
 TRAINING = TrainingSettings(
     batch=12, bptt=70, random_bptt=True, lr=20.0, clip=0.25, weight_decay=1.2e-6, divide=None, averaging="non-monotone"
 )
-# The same test that starts the averaging ends the fine-tuning: six epochs without a new best.
-FINE_TUNING = replace(TRAINING, lr=25.0, averaging="always", patience=TRAINING.non_monotone + 1)
+# The test that starts the averaging ends the fine-tuning: a loss above the best of all but the last five before it.
+FINE_TUNING = replace(TRAINING, lr=25.0, averaging="always", stop_non_monotone=True)
 
 #: Rate, decay and epsilon of dynamic evaluation for segments of five words, in the convention of the code of MoS; and
 #: the same in the new one, for 17 tensors and 1859 batches of statistics.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,15 @@ from statewise.files import write_atomically
 from statewise.models import LanguageModelConfig
 from statewise.recipes.cases import Adaptation, Case, Measured, Request, Step
 from statewise.recipes.recipe import Recipe
+from statewise.recipes.telling import say
 from statewise.train.adapting import dynamic_perplexity, language_statistics
+from statewise.train.averaging import NonMonotone
 from statewise.train.fit import describe, load_language_model, train_language_model
-from statewise.train.language import precisely
+from statewise.train.metrics import strict
+from statewise.train.precision import precisely, while_evaluating
 from statewise.train.run import RunFolder
+from statewise.train.schedules import EarlyStopping
+from statewise.train.settings import TrainingSettings
 
 ADAPTED = "adapted.json"
 
@@ -82,11 +87,11 @@ def reproduce(
             measured, found = maker.make(step, f"{number}/{len(steps)}")
         except DivergedError as error:
             outcome.failed[step.name] = str(error)
-            maker.say(f"{step.name} came to nothing: {error}")
+            say(console, f"{step.name} came to nothing: {error}")
             continue
         outcome.measured.append(measured)
         verb = "found" if found else "done"
-        maker.say(f"{step.name}: valid {measured.valid:.2f}, test {measured.test:.2f} ({verb})")
+        say(console, f"{step.name}: valid {measured.valid:.2f}, test {measured.test:.2f} ({verb})")
         if after_each is not None:
             after_each(outcome)
     return outcome
@@ -100,10 +105,6 @@ class _Maker:
     ) -> None:
         self.corpus, self.source, self.folder, self.device, self.console = corpus, source, folder, device, console
 
-    def say(self, text: str) -> None:
-        if self.console is not None:
-            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
-
     def make(self, step: Step, number: str) -> tuple[Measured, bool]:
         """The numbers of a step, and whether they were there."""
         if isinstance(step, Adaptation):
@@ -111,7 +112,7 @@ class _Maker:
         found = finished(step, self.corpus, self.folder / step.name)
         if found is not None:
             return found, True
-        self.say(f"[{number}] {step.name}")
+        say(self.console, f"[{number}] {step.name}")
         weights = None if step.after is None else RunFolder(self.folder / step.after.name).load_model()[0]
         train_language_model(
             step.config,
@@ -124,9 +125,7 @@ class _Maker:
             weights=weights,
             source={"data": self.source},
         )
-        made = finished(step, self.corpus, self.folder / step.name)
-        assert made is not None
-        return made, False
+        return _measured(step, self.corpus, RunFolder(self.folder / step.name).metrics()), False
 
     def _adapt(self, step: Adaptation, number: str) -> tuple[Measured, bool]:
         path = self.folder / step.name / ADAPTED
@@ -134,8 +133,9 @@ class _Maker:
         there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if there.get("settings") == told:
             return self._adapted(step, there), True
-        self.say(f"[{number}] {step.name}: gradient statistics of the training text, then validation and test")
-        numbers = {"settings": told, **self._perplexities(step)}
+        parts = "gradient statistics of the training text, then validation and test"
+        say(self.console, f"[{number}] {step.name}: {parts}")
+        numbers = strict({"settings": told, **self._perplexities(step)}, "adapted")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(numbers, indent=2, allow_nan=False) + "\n")
         return self._adapted(step, numbers), False
@@ -143,8 +143,7 @@ class _Maker:
     def _perplexities(self, step: Adaptation) -> dict[str, float]:
         began = time.monotonic()
         model, _, _ = load_language_model(self.folder / step.after.name, device=self.device)
-        precision = "single" if step.after.settings.precision == "single" else "tf32"
-        with precisely(precision, self.device):
+        with precisely(while_evaluating(step.after.settings.precision), self.device):
             batch = step.statistics_batch
             statistics = language_statistics(model, self.corpus.train, batch=batch, device=self.device)
             valid, test = (
@@ -167,15 +166,17 @@ class _Maker:
             name=step.name,
             line=step.line,
             seed=step.after.settings.seed,
-            valid=numbers["valid"],
-            test=numbers["test"],
+            valid=_number(numbers["valid"]),
+            test=_number(numbers["test"]),
             seconds=numbers["seconds"],
             parameters=parameters(step.after.config, len(self.corpus.vocabulary)),
         )
 
 
 def finished(case: Case, corpus: Corpus, folder: Path) -> Measured | None:
-    """The numbers of a run, if it has all its epochs and was tested; more epochs than asked for are taken too.
+    """The numbers of a run, if it has all its epochs or stopped early, and was tested.
+
+    More epochs than asked for are taken too.
 
     Args:
         case: what is asked.
@@ -190,9 +191,42 @@ def finished(case: Case, corpus: Corpus, folder: Path) -> Measured | None:
     records = run.metrics()
     if not same or not records or "test_perplexity" not in records[-1]:
         return None
-    curve, last = [record for record in records if "epoch" in record], records[-1]
-    if len(curve) < case.settings.epochs and case.settings.patience is None:
-        return None
+    measured = _measured(case, corpus, records)
+    valid = [record["valid_perplexity"] for record in measured.curve]
+    whole = measured.epochs >= case.settings.epochs or stopped_early(case.settings, valid)
+    return measured if whole else None
+
+
+def stopped_early(settings: TrainingSettings, valid: Sequence[float]) -> bool:
+    """Whether a run with these validation perplexities ended by one of its rules, however many epochs it had left.
+
+    Args:
+        settings: with the rules.
+        valid: after each epoch.
+
+    >>> patient = TrainingSettings(patience=2)
+    >>> stopped_early(patient, [90.0, 80.0, 81.0]), stopped_early(patient, [90.0, 80.0, 81.0, 82.0])
+    (False, True)
+    """
+    rules: list[EarlyStopping | NonMonotone] = []
+    if settings.patience is not None:
+        rules.append(EarlyStopping(settings.patience))
+    if settings.stop_non_monotone:
+        rules.append(NonMonotone(settings.non_monotone))
+    return any(rule.observe(each) for rule in rules for each in valid)
+
+
+def parameters(config: LanguageModelConfig, words: int) -> int:
+    """How many parameters a model has.
+
+    >>> parameters(LanguageModelConfig(hidden=(8, 8)), 50)
+    1602
+    """
+    return sum(parameter.numel() for parameter in config.build(words).parameters())
+
+
+def _measured(case: Case, corpus: Corpus, records: Sequence[Mapping[str, Any]]) -> Measured:
+    curve, last = [_numbers(record) for record in records if "epoch" in record], records[-1]
     return Measured(
         name=case.name,
         line=case.line,
@@ -207,21 +241,17 @@ def finished(case: Case, corpus: Corpus, folder: Path) -> Measured | None:
     )
 
 
-def parameters(config: LanguageModelConfig, words: int) -> int:
-    """How many parameters a model has.
-
-    >>> parameters(LanguageModelConfig(hidden=(8, 8)), 50)
-    1602
-    """
-    return sum(parameter.numel() for parameter in config.build(words).parameters())
-
-
 def _epochs(folder: Path) -> list[dict[str, Any]]:
     return [record for record in RunFolder(folder).metrics() if "epoch" in record]
 
 
 def _without_epochs(part: Any) -> Any:
     return {name: value for name, value in part.items() if name != "epochs"} if isinstance(part, dict) else part
+
+
+def _numbers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of an epoch with its perplexities as numbers."""
+    return {name: _number(value) if name.endswith("perplexity") else value for name, value in record.items()}
 
 
 def _number(value: Any) -> float:

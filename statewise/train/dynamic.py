@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from statewise.errors import ArgumentError, LengthError, ShapeError
-from statewise.models.text import Score
+from statewise.models.text import Score, in_mode
 
 # (inputs, targets, state) -> (sum of the negative log-likelihoods, number of targets, new state)
 Loss = Callable[[Any, Any, Any], tuple[Tensor, int | Tensor, Any]]
@@ -208,23 +208,23 @@ class DecayedStep:
 @contextmanager
 def _evaluating(model: nn.Module | None) -> Iterator[None]:
     """A region in eval mode through which gradients flow, with the modes put back afterwards."""
-    modules = list(model.modules()) if model is not None else []
-    modes = [module.training for module in modules]
-    fused = [each for each in modules if isinstance(each, nn.RNNBase) and any(w.is_cuda for w in each.parameters())]
-    dropouts = [module.dropout for module in fused]
+    evaluated = model if model is not None else nn.ModuleList()
+    with in_mode(evaluated, training=False), _fused_backward(evaluated), torch.enable_grad():
+        yield
+
+
+@contextmanager
+def _fused_backward(model: nn.Module) -> Iterator[None]:
+    """Let cuDNN's layers have gradients: they have no backward in eval mode, and without dropout both are the same."""
+    layers = [module for module in model.modules() if isinstance(module, nn.RNNBase)]
+    fused = [(layer, layer.dropout, layer.training) for layer in layers if any(w.is_cuda for w in layer.parameters())]
+    for layer, _, _ in fused:
+        layer.dropout, layer.training = 0.0, True
     try:
-        for module in modules:
-            module.training = False
-        for module in fused:
-            # cuDNN has no backward in eval mode; without dropout its two modes compute the same.
-            module.dropout, module.training = 0.0, True
-        with torch.enable_grad():
-            yield
+        yield
     finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
-        for module, dropout in zip(fused, dropouts, strict=True):
-            module.dropout = dropout
+        for layer, dropout, training in fused:
+            layer.dropout, layer.training = dropout, training
 
 
 def _gradient(

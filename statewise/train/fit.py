@@ -25,7 +25,7 @@ from statewise.train.interruption import Interruption
 from statewise.train.language import LanguageTraining
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.progress import Progress
-from statewise.train.run import RunFolder
+from statewise.train.run import RunFolder, system_errors
 from statewise.train.settings import TrainingSettings, as_json
 from statewise.train.snapshot import restore, snapshot
 
@@ -229,7 +229,6 @@ class _Driver:
         self.on_epoch = on_epoch
         self.seconds, self._since = 0.0, time.monotonic()
         self._written = self._since
-        self._good: str | None = None
         self._kept = -1  # the epoch of the best model that is on disk
 
     @property
@@ -243,12 +242,13 @@ class _Driver:
             validate_first: whether the weights of the beginning may be the best.
         """
         if self.run is not None:
-            self.training.corpus.vocabulary.save(self.folder / VOCABULARY)
+            with system_errors(self.folder):
+                self.training.corpus.vocabulary.save(self.folder / VOCABULARY)
         found = RunFolder(self.folder).load_resume()
         if found is not None:
             self.seconds = found[1].pop("seconds")
             restore(self.training, *found)
-            self._good = str(RunFolder(self.folder).resume_path)
+            self.training.checkpoint = str(RunFolder(self.folder).resume_path)
         elif validate_first:
             self.training.begin_with_these()
         # Several processes are stopped by torchrun, which tells each at another moment.
@@ -262,12 +262,12 @@ class _Driver:
     def _epoch(self, progress: Progress, interruption: Interruption) -> None:
         training, began = self.training, time.monotonic()
         progress.begin_epoch(training.position.epoch + 1, steps=training.remaining)
-        for update in training.updates(checkpoint=self._good):
+        for update in training.updates():
             progress.advance(tokens=update.tokens, loss=update.nll)
             if interruption.asked or self._due():
                 self._checkpoint()
             interruption.obey()
-        record = training.close_epoch(checkpoint=self._good)
+        record = training.close_epoch()
         record["seconds"] = round(time.monotonic() - began, 3)
         if self.run is not None:
             self.run.append_metrics(record)
@@ -299,7 +299,7 @@ class _Driver:
             if self.training.best.weights and self.training.best.epoch != self._kept:
                 self._save_best()
             self.run.save_resume(tensors, {**document, "seconds": self.seconds})
-            self._good = str(self.run.resume_path)
+            self.training.checkpoint = str(self.run.resume_path)
         self._written = time.monotonic()
 
     def _save_best(self) -> None:

@@ -144,34 +144,27 @@ class LanguageTraining:
         self.step = TrainingStep(wrapped, _call, self.optimizer, clip=settings.clip, graph=graph, keep=GRAPHS)
         self.carried: Any = None
         self.summed_nll = torch.zeros((), dtype=torch.float64, device=device)
+        self.checkpoint: str | None = None  # the last good resume point, for the error of a run that comes to nothing
 
     @property
     def remaining(self) -> int:
         """How many updates the epoch still has."""
         return len(self._lengths()) - self.position.segment
 
-    def updates(self, *, checkpoint: str | None = None) -> Iterator[Update]:
-        """Train to the end of the epoch, one update after the other.
-
-        Args:
-            checkpoint: the last good resume point, for the error of a run that comes to nothing.
-        """
+    def updates(self) -> Iterator[Update]:
+        """Train to the end of the epoch, one update after the other."""
         self.model.train()
         lengths = self._lengths()
         while self.position.segment < len(lengths):
-            yield self._update(lengths[self.position.segment], checkpoint)
+            yield self._update(lengths[self.position.segment])
 
     def begin_with_these(self) -> None:
         """Take the weights of now for the best so far, as fine-tuning does: it must not end with worse ones."""
         self._keep(self._validated())
 
-    def close_epoch(self, *, checkpoint: str | None = None) -> dict[str, Any]:
-        """Validate, keep the best, and let the rules act; gives the record of the epoch.
-
-        Args:
-            checkpoint: the last good resume point, for the error of a run that comes to nothing.
-        """
-        self.watch.look(model=self.model, checkpoint=checkpoint)
+    def close_epoch(self) -> dict[str, Any]:
+        """Validate, keep the best, and let the rules act; gives the record of the epoch."""
+        self.watch.look(model=self.model, checkpoint=self.checkpoint)
         tokens = self.columns.predicted * self.settings.samples * self.world.size
         train_nll = float(self.world.summed(self.summed_nll.clone())) / tokens
         averaged, lr = self.averaging.count > 0, self.lr
@@ -219,7 +212,7 @@ class LanguageTraining:
             found = evaluate_stream(self.model, self.corpus.valid, batch=self.settings.valid_batch, device=self.device)
         return self.world.agreed(found.nll / found.tokens)
 
-    def _update(self, length: int, checkpoint: str | None) -> Update:
+    def _update(self, length: int) -> Update:
         tokens, targets = self.columns.segment(self.position.row, length)
         tokens, targets = (tile(part, self.settings.samples) for part in (tokens, targets))
         self._set_lr(self.lr * length / self.settings.bptt if self.settings.random_bptt else self.lr)
@@ -230,7 +223,7 @@ class LanguageTraining:
         self.position.updates += 1
         self.position.segment += 1
         self.position.row += length
-        self.watch.step(total, model=self.model, states=self.carried, checkpoint=checkpoint)
+        self.watch.step(total, model=self.model, states=self.carried, checkpoint=self.checkpoint)
         return Update(nll, targets.numel() * self.world.size)
 
     def _lengths(self) -> list[int]:

@@ -80,12 +80,13 @@ class MetricsFile:
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write one record; when it returns the operating system has it."""
-        line = json.dumps(strict(record), allow_nan=False) + "\n"
-        with self.path.open("ab") as file:
+        line = (json.dumps(strict(record), allow_nan=False) + "\n").encode()
+        # Without a buffer, which would try again to write what is left when the file is closed.
+        with self.path.open("ab", buffering=0) as file:
             before = file.tell()
             try:
-                file.write(line.encode())
-                file.flush()
+                while line:
+                    line = line[file.write(line) :]
             except BaseException:
                 # On a full disk half a line may be there, and the next record would be glued to it.
                 os.truncate(self.path, before)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,20 @@ from statewise.train.tensor_file import read_document, read_tensors, write_tenso
 
 _METRICS_COUNT = "metrics_count"
 _ABSENT = "nothing"
+# What is written under a temporary name; the vocabulary of a language model lies beside the files of the folder itself.
+_ATOMIC = ("config.json", "model.safetensors", "resume.safetensors", "resume.json", "vocabulary.txt")
+
+_FULL = "Free some space, then go on with the run: what was written before is whole."
+_CLOSED = "Use a folder in a place where you may write."
+_NO_FOLDER = "A file has the name of the folder or of one above it: use another folder."
+_NO_LOCKS = "The file system has no locks: use a folder on another one."
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _CLOSED),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), _NO_FOLDER),
+    **dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP), _NO_LOCKS),
+}
+_OTHERWISE = "See to the disk, then go on with the run, or use another folder."
 
 
 class RunFolder:
@@ -52,14 +68,15 @@ class RunFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        if not self.config_path.exists():
-            raise RunFolderError(
-                where=str(self.path),
-                got="no config.json",
-                wanted="the folder of a run",
-                remedy="RunFolder.create makes one.",
-            )
-        self._metrics = MetricsFile(self.path / "metrics.jsonl")
+        with system_errors(self.path):
+            if not self.config_path.exists():
+                raise RunFolderError(
+                    where=str(self.path),
+                    got="no config.json",
+                    wanted="the folder of a run",
+                    remedy="RunFolder.create makes one.",
+                )
+            self._metrics = MetricsFile(self.path / "metrics.jsonl")
         self._lock: int | None = None
 
     @classmethod
@@ -83,25 +100,29 @@ class RunFolder:
                 all that is in them.
 
         Raises:
-            RunFolderError: a run is there and ``resume`` is False, or it has another config, or no run but other files.
+            RunFolderError: a run is there and ``resume`` is False, or it has another config, or no run but other files,
+                or the system refuses to write there.
             RunInUseError: another process has the run.
         """
         path = Path(path)
         config = strict(config, "config")
-        path.mkdir(parents=True, exist_ok=True)
-        lock = _lock(path)
-        try:
-            _remove_torn_files(path)
-            _check_folder(path, config, resume=resume, may_differ=may_differ)
-            text = _readable(config)
-            if not (path / "config.json").exists() or (path / "config.json").read_text(encoding="utf-8") != text:
-                write_atomically(path / "config.json", text)
-            run = cls(path)
-            run._lock = lock
-            run.rewind()
-        except BaseException:
-            os.close(lock)
-            raise
+        with system_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+            # Before anything is written, so that a folder of something else stays as it is.
+            _refuse_strangers(path)
+            lock = _lock(path)
+            try:
+                _check_run(path, config, resume=resume, may_differ=may_differ)
+                _remove_torn_files(path)
+                text = _readable(config)
+                if not (path / "config.json").exists() or (path / "config.json").read_text(encoding="utf-8") != text:
+                    write_atomically(path / "config.json", text)
+                run = cls(path)
+                run._lock = lock
+                run.rewind()
+            except BaseException:
+                os.close(lock)
+                raise
         return run
 
     @property
@@ -121,11 +142,13 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """What the run was told."""
-        return _read_config(self.config_path)
+        with system_errors(self.path):
+            return _read_config(self.config_path)
 
     def metrics(self) -> list[dict[str, Any]]:
         """All records; NaN is None in them and infinity ``"inf"``."""
-        return self._metrics.read()
+        with system_errors(self.path):
+            return self._metrics.read()
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Add a record.
@@ -134,7 +157,8 @@ class RunFolder:
             record: numbers and texts by name; NaN is written as null, infinity as ``"inf"``.
         """
         self._writable()
-        self._metrics.append(record)
+        with system_errors(self.path):
+            self._metrics.append(record)
 
     def save_resume(self, tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> None:
         """Replace the resume point, at once.
@@ -146,11 +170,12 @@ class RunFolder:
         self._writable()
         if _METRICS_COUNT in document:
             raise ArgumentError(where="save_resume.document", got=_METRICS_COUNT, wanted="another name")
-        # The resume point must never know of records that a power cut could still take away.
-        self._metrics.sync()
         whole = {**document, _METRICS_COUNT: self._metrics.count}
-        write_tensors(self.resume_path, tensors, whole)
-        write_atomically(self.path / "resume.json", _readable(strict(whole, "document")))
+        with system_errors(self.path):
+            # The resume point must never know of records that a power cut could still take away.
+            self._metrics.sync()
+            write_tensors(self.resume_path, tensors, whole)
+            write_atomically(self.path / "resume.json", _readable(strict(whole, "document")))
 
     def load_resume(self, device: torch.device | str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Tensors and document of the resume point; None if there is none.
@@ -158,9 +183,10 @@ class RunFolder:
         Args:
             device: where the tensors go. The state of a generator is wanted on the CPU whatever its device.
         """
-        if not self.resume_path.exists():
-            return None
-        tensors, document = read_tensors(self.resume_path, device)
+        with system_errors(self.path):
+            if not self.resume_path.exists():
+                return None
+            tensors, document = read_tensors(self.resume_path, device)
         document.pop(_METRICS_COUNT, None)
         return tensors, document
 
@@ -172,7 +198,8 @@ class RunFolder:
             metadata: what a reader of the file should know, as JSON can hold it.
         """
         self._writable()
-        write_tensors(self.model_path, state_dict, metadata or {})
+        with system_errors(self.path):
+            write_tensors(self.model_path, state_dict, metadata or {})
 
     def load_model(self, device: torch.device | str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
         """State dict and metadata of the model.
@@ -180,17 +207,19 @@ class RunFolder:
         Args:
             device: where the tensors go.
         """
-        if not self.model_path.exists():
-            raise RunFolderError(
-                where=str(self.path), got="no model.safetensors", wanted="a model", remedy="Train the run first."
-            )
-        return read_tensors(self.model_path, device)
+        with system_errors(self.path):
+            if not self.model_path.exists():
+                raise RunFolderError(
+                    where=str(self.path), got="no model.safetensors", wanted="a model", remedy="Train the run first."
+                )
+            return read_tensors(self.model_path, device)
 
     def rewind(self) -> None:
         """Cut the metrics back to those that the resume point knows of; without one, to none."""
         self._writable()
-        document = read_document(self.resume_path) if self.resume_path.exists() else {_METRICS_COUNT: 0}
-        self._metrics.cut(document[_METRICS_COUNT])
+        with system_errors(self.path):
+            document = read_document(self.resume_path) if self.resume_path.exists() else {_METRICS_COUNT: 0}
+            self._metrics.cut(document[_METRICS_COUNT])
 
     def close(self) -> None:
         """Let other processes write; the folder can still be read."""
@@ -214,6 +243,31 @@ class RunFolder:
             )
 
 
+@contextmanager
+def system_errors(path: Path) -> Iterator[None]:
+    """A region in which what the system refuses becomes an error of the run's folder, with what to do about it.
+
+    Args:
+        path: the folder.
+
+    >>> with system_errors(Path("run")):
+    ...     raise OSError(errno.ENOSPC, "No space left on device")
+    Traceback (most recent call last):
+        ...
+    statewise.errors.RunFolderError: run: got "No space left on device", wanted a folder that can be read and written.
+    Free some space, then go on with the run: what was written before is whole.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunFolderError(
+            where=str(path),
+            got=f'"{error.strerror or error}"',
+            wanted="a folder that can be read and written",
+            remedy=_REMEDIES.get(error.errno or 0, _OTHERWISE),
+        ) from error
+
+
 def _lock(path: Path) -> int:
     """Hold the folder until the handle is closed or the process ends, however it ends."""
     handle = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -222,6 +276,8 @@ def _lock(path: Path) -> int:
     except OSError as error:
         holder = os.pread(handle, 200, 0).decode(errors="replace").strip() if hasattr(os, "pread") else ""
         os.close(handle)
+        if not isinstance(error, BlockingIOError | PermissionError):  # nobody holds it: there are no locks here
+            raise
         raise RunInUseError(
             where=str(path),
             got=f"a run that {holder or 'another process'} is writing",
@@ -248,30 +304,37 @@ def _lock_handle(handle: int) -> None:
 
 
 def _remove_torn_files(path: Path) -> None:
-    """What killed writers left under temporary names; the lock says that none is at work."""
-    for torn in path.glob(".*.partial"):
-        torn.unlink(missing_ok=True)
+    """What killed writers of a run left under temporary names; the lock says that none is at work."""
+    for name in _ATOMIC:
+        for torn in path.glob(f".{name}.*.partial"):
+            torn.unlink(missing_ok=True)
 
 
-def _check_folder(path: Path, config: Mapping[str, Any], *, resume: bool, may_differ: Collection[str]) -> None:
-    if (path / "config.json").exists():
-        if not resume:
-            raise RunFolderError(
-                where=str(path),
-                got="a folder with a run",
-                wanted="a new or empty one",
-                remedy="Use resume=True to go on with that run, or another folder.",
-            )
-        _check_config(path, _read_config(path / "config.json"), config, may_differ)
-        return
+def _refuse_strangers(path: Path) -> None:
+    """Refuse a folder that has files and no run; hidden files do not count."""
     others = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
-    if others:
+    # Looked for after the listing: a run's config is its first file, and another process may just have begun.
+    if others and not (path / "config.json").exists():
         raise RunFolderError(
             where=str(path),
             got=f"a folder with other files: {', '.join(others[:5])}",
             wanted="a new or empty one",
             remedy="Use another folder.",
         )
+
+
+def _check_run(path: Path, config: Mapping[str, Any], *, resume: bool, may_differ: Collection[str]) -> None:
+    """Refuse a run that is there, if it is not to go on or is another one."""
+    if not (path / "config.json").exists():
+        return
+    if not resume:
+        raise RunFolderError(
+            where=str(path),
+            got="a folder with a run",
+            wanted="a new or empty one",
+            remedy="Use resume=True to go on with that run, or another folder.",
+        )
+    _check_config(path, _read_config(path / "config.json"), config, may_differ)
 
 
 def _check_config(path: Path, there: object, now: object, may_differ: Collection[str]) -> None:

@@ -12,7 +12,10 @@ from torch import Tensor, nn
 
 from statewise.errors import ArgumentError, DivergedError
 
-_REMEDY = "Use a lower learning rate or clip the gradient at a smaller norm, and check the data for extreme values."
+_REMEDY = (
+    "Begin a new run with a lower learning rate (lr=, --lr) or a gradient clipped at a smaller norm (clip=, --clip), "
+    "and check the data for extreme values."
+)
 
 
 class Watch:
@@ -41,7 +44,7 @@ class Watch:
     >>> watch.step(torch.tensor(float("nan")), checkpoint="run/resume.safetensors")
     Traceback (most recent call last):
         ...
-    statewise.errors.DivergedError: training, step 2: got a loss of nan, wanted a finite loss. Use a lower ...
+    statewise.errors.DivergedError: training, step 2: got a loss of nan, wanted a finite loss. Begin a new run ...
     """
 
     def __init__(self, *, every: int = 50, window: int = 100, diverged: float | None = 1.0, patience: int = 3) -> None:
@@ -151,7 +154,7 @@ class Watch:
                 where=f"training, step {self.seen}",
                 got=f"a mean loss of {mean:.6g}, above {ceiling:.6g} for {self.strikes * self.window} steps",
                 wanted=f"not more than at the start, when losses were {low:.6g} to {high:.6g}",
-                remedy=f"{_REMEDY}{_go_on(checkpoint)} If the loss rises by plan, use Watch(diverged=None).",
+                remedy=f"{_REMEDY}{_left(checkpoint)}",
                 step=self.seen,
                 checkpoint=None if checkpoint is None else str(checkpoint),
             )
@@ -168,12 +171,12 @@ class Watch:
                 f"tensors that are not finite: {culprit} ({100 * fraction:.3g} % of it){_others(len(found) - 1)}"
             )
         # A gradient that is not finite spreads to all parameters in one step.
-        sooner = " To see which tensor is the first to go, repeat the last steps with Watch(every=1)."
+        late = f" Tensors are looked at every {self.every} steps, so another may have been the first to go."
         return DivergedError(
             where=f"training, step {self.seen}",
             got="; ".join(got),
             wanted="a finite loss" if loss is not None else "finite parameters and states",
-            remedy=f"{_REMEDY}{_go_on(checkpoint)}{sooner if self.every > 1 and found else ''}",
+            remedy=f"{_REMEDY}{_left(checkpoint)}{late if self.every > 1 and found else ''}",
             step=self.seen,
             culprit=culprit,
             fraction=fraction,
@@ -216,8 +219,8 @@ def _leaves(tree: Any, name: str) -> Iterator[tuple[str, Tensor]]:
             yield from _leaves(part, f"{name}[{key!r}]")
 
 
-def _go_on(checkpoint: Path | str | None) -> str:
-    return "" if checkpoint is None else f" The last good resume point is {checkpoint}."
+def _left(checkpoint: Path | str | None) -> str:
+    return "" if checkpoint is None else f" The last good weights are in {checkpoint}."
 
 
 def _others(count: int) -> str:

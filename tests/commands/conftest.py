@@ -10,6 +10,7 @@ import torch
 
 from commands.typing_commands import SMALL, Typed
 from statewise.cli import main
+from statewise.data import Corpus, sample_corpus
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -57,4 +58,29 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "small"
     arguments = [*SMALL, "--noise", "gaussian", "--gamma", "0.3", "--epochs", "2", "--quiet", "--out", str(folder)]
     main(["train", "lm", *arguments])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lowered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that has read its text in lower case, with words that it does not know."""
+    place = tmp_path_factory.mktemp("lower")
+    write_corpus(place / "texts", sample_corpus(), sentences=60, upper=True)
+    options = ["--hidden", "12", "--batch", "5", "--epochs", "1", "--lower", "--min-count", "2", "--device", "cpu"]
+    main(["train", "lm", "--data", str(place / "texts"), *options, "--quiet", "--out", str(place / "run")])
+    return place / "run"
+
+
+@pytest.fixture(scope="session")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a few sentences of the embedded text."""
+    return write_corpus(tmp_path_factory.mktemp("brief") / "few", sample_corpus(), sentences=25)
+
+
+def write_corpus(folder: Path, corpus: Corpus, *, sentences: int, upper: bool = False) -> Path:
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        words = " ".join(corpus.vocabulary.decode(getattr(corpus, split)[:])).split(" <eos> ")[:sentences]
+        text = "\n".join([*words, ""])
+        (folder / f"{split}.txt").write_text(text.upper() if upper else text, encoding="utf-8")
     return folder

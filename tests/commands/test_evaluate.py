@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commands.typing_commands import Typed
+from statewise.commands.evaluate import told_of
 from statewise.data import sample_corpus
+from statewise.models import Score
+from statewise.recipes.noisin_table5 import DYNAMIC
 from statewise.train.run import RunFolder
 
 
@@ -38,11 +42,30 @@ def test_other_parts_can_be_scored_in_columns(typed: Typed, trained: Path) -> No
 
 
 @pytest.mark.parametrize("convention", ["new", "old"])
-def test_dynamic_evaluation_adapts_and_without_steps_does_not(typed: Typed, trained: Path, convention: str) -> None:
-    plain = perplexity(typed("evaluate", str(trained)))
-    options = ("evaluate", str(trained), "--dynamic", convention)
-    assert perplexity(typed(*options, "--lr", "0", "--decay", "0")) == pytest.approx(plain, abs=0.02)
-    assert perplexity(typed(*options)) < plain
+def test_dynamic_evaluation_adapts_and_without_steps_does_not(
+    typed: Typed, trained: Path, brief: Path, convention: str
+) -> None:
+    options = ("evaluate", str(trained), "--data", str(brief))
+    plain = perplexity(typed(*options))
+    still = typed(*options, "--dynamic", convention, "--lr", "0", "--decay", "0")
+    assert perplexity(still) == pytest.approx(plain, abs=0.02)
+    assert f"dynamic evaluation ({convention})" in still
+    assert perplexity(typed(*options, "--dynamic", convention)) < plain
+
+
+def test_the_usual_steps_of_dynamic_evaluation_are_those_of_the_recipe(
+    typed: Typed, trained: Path, brief: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[dict[str, Any]] = []
+
+    def noted(*_: Any, **steps: Any) -> Score:
+        taken.append(steps)
+        return Score(1.0, 1)
+
+    monkeypatch.setattr("statewise.commands.evaluate.dynamic_perplexity", noted)
+    for convention in ("new", "old"):
+        typed("evaluate", str(trained), "--data", str(brief), "--dynamic", convention)
+    assert [(each["lr"], each["decay"], each["epsilon"]) for each in taken] == [DYNAMIC["new"], DYNAMIC["old"]]
 
 
 def test_draws_of_noise_are_averaged_and_follow_the_seed(typed: Typed, trained: Path, refused: Typed) -> None:
@@ -67,10 +90,63 @@ def test_each_line_of_a_text_is_scored_and_unknown_words_are_counted(
     assert "13 tokens, 1 of them unknown" in said
 
 
-def test_a_corpus_of_other_words_is_refused(refused: Typed, trained: Path, tmp_path: Path) -> None:
-    (tmp_path / "other.txt").write_text("some other words\n" * 40, encoding="utf-8")
-    said = refused("evaluate", str(trained), "--data", "other.txt")
-    assert "--text FILE" in said
+def test_a_corpus_of_other_words_is_read_in_those_of_the_run(typed: Typed, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("the zebra sleeps .\n" * 40, encoding="utf-8")
+    said = typed("evaluate", str(trained), "--data", "other.txt")
+    assert said.startswith("other test: perplexity ")
+    assert "9 tokens, 2 of them <unk>" in said
+
+
+def test_the_embedded_text_can_be_read_in_the_words_of_another_run(typed: Typed, lowered: Path) -> None:
+    said = typed("evaluate", str(lowered), "--data", "sample", "--batch", "10")
+    assert re.search(rf"sample test: .*{len(sample_corpus().test) - 1:,} tokens, \d+ of them <unk>", said), said
+
+
+def test_a_run_scores_its_test_part_whatever_has_become_of_the_others(typed: Typed, lowered: Path) -> None:
+    before = typed("evaluate", str(lowered))
+    train = Path(RunFolder(lowered).config()["source"]["data"]) / "train.txt"
+    kept = train.read_bytes()
+    try:
+        train.write_text("quite other words\n", encoding="utf-8")
+        assert typed("evaluate", str(lowered)) == before
+        train.unlink()
+        assert typed("evaluate", str(lowered)) == before
+    finally:
+        train.write_bytes(kept)
+
+
+def test_a_run_in_lower_case_reads_lines_and_prompts_so(typed: Typed, lowered: Path, tmp_path: Path) -> None:
+    for name, line in (("small.txt", "the old ."), ("large.txt", "The OLD .")):
+        (tmp_path / name).write_text(f"{line}\n", encoding="utf-8")
+    small, large = (typed("evaluate", str(lowered), "--text", name) for name in ("small.txt", "large.txt"))
+    assert small == large
+    assert "0 of them unknown" in large
+    said = typed("generate", str(lowered), "--prompt", "The OLD", "--length", "3")
+    assert "Unknown" not in said
+    assert said == typed("generate", str(lowered), "--prompt", "the old", "--length", "3")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--text", "a.txt", "--split", "valid"], "--split: got valid, wanted no such option with --text"),
+        (["--text", "a.txt", "--data", "sample"], "--data: got sample, wanted no such option with --text"),
+        (["--text", "a.txt", "--dynamic", "new"], "--text: got --dynamic with it, wanted one of the two"),
+        (["--text", "a.txt", "--samples", "3"], "--text: got --samples with it, wanted one of the two"),
+        (["--lr", "0.1"], "--lr: got 0.1, wanted no such option without --dynamic"),
+        (["--decay", "0.1", "--samples", "2"], "--decay: got 0.1, wanted no such option with --samples"),
+        (["--seed", "3"], "--seed: got 3, wanted no such option without --samples"),
+        (["--dynamic", "old", "--batch", "10"], "--batch: got 10, wanted no such option with --dynamic"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    refused: Typed, trained: Path, options: list[str], said: str
+) -> None:
+    assert said in refused("evaluate", str(trained), *options)
+
+
+def test_a_score_beyond_all_numbers_is_told() -> None:
+    assert told_of(5000.0, 1).startswith("perplexity inf, ")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "generate"])

@@ -16,6 +16,7 @@ import pytest
 
 from commands.typing_commands import Typed
 from statewise.recipes import RECIPES
+from statewise.train.fit import train_language_model
 
 SMOKE = ("--scale", "smoke", "--device", "cpu")
 TWO_ROWS = ("reproduce", "noisin/table3", *SMOKE, "--rows", "none,dropout+gaussian")
@@ -43,7 +44,7 @@ def test_the_list_shows_every_table_and_its_cost(typed: Typed) -> None:
 
 
 def test_a_smoke_run_of_table_3_prints_published_beside_ours(typed: Typed, tmp_path: Path) -> None:
-    said = typed(*TWO_ROWS, "--out", "out", "--seeds", "2")
+    said = typed(*TWO_ROWS, "--out", "out", "--seeds", "2", "--epochs", "1")
     assert "SMOKE RUN" in said
     assert "(not" in said
     row = r"^dropout\+gaussian +medium +recurrent +0\.53 +73\.4 +[\d.]+ ± [\d.]+ +- +70\.4 "
@@ -62,21 +63,42 @@ def test_a_smoke_run_of_table_3_prints_published_beside_ours(typed: Typed, tmp_p
 
 def test_finished_runs_are_found_and_more_rows_seeds_and_epochs_go_on(typed: Typed, tmp_path: Path) -> None:
     common = ("reproduce", "noisin/table3", *SMOKE, "--out", "out")
-    typed(*common, "--rows", "none", "--epochs", "2")
+    typed(*common, "--rows", "none", "--epochs", "1")
     model = tmp_path / "out" / "medium-none-seed1111" / "model.safetensors"
     before = model.stat().st_mtime_ns
-    said = typed(*common, "--rows", "none,dropout", "--epochs", "2")
+    said = typed(*common, "--rows", "none,dropout", "--epochs", "1")
     assert "medium-none-seed1111: " in said
     assert re.search(r"medium-none-seed1111: .*\(found\)", said)
     assert re.search(r"medium-dropout-seed1111: .*\(done\)", said)
     assert model.stat().st_mtime_ns == before
-    said = typed(*common, "--rows", "none", "--epochs", "3")
-    assert "epoch 3/3" in said
-    assert "epoch 2/3" not in said
-    typed("reproduce", "noisin/table3", *SMOKE, "--out", "whole", "--rows", "none", "--epochs", "3")
+    said = typed(*common, "--rows", "none", "--epochs", "2")
+    assert "epoch 2/2" in said
+    assert "epoch 1/2" not in said
+    typed("reproduce", "noisin/table3", *SMOKE, "--out", "whole", "--rows", "none", "--epochs", "2")
     assert numbers(tmp_path / "out") == numbers(tmp_path / "whole")
 
 
+def test_an_interrupted_command_leaves_a_table_of_what_is_done_and_goes_on(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [*TWO_ROWS, "--epochs", "2", "--quiet"]
+
+    def interrupted(config: Any, *given: Any, **options: Any) -> Any:
+        if config.noise is None:
+            return train_language_model(config, *given, **options)
+        return train_language_model(config, *given, **options, on_epoch=lambda _: os.kill(os.getpid(), signal.SIGINT))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("statewise.recipes.running.train_language_model", interrupted)
+        with pytest.raises(SystemExit, match="130"):
+            typed(*arguments, "--out", "stopped")
+    assert set(numbers(tmp_path / "stopped")) == {"medium-none-seed1111"}
+    typed(*arguments, "--out", "stopped")
+    typed(*arguments, "--out", "whole")
+    assert numbers(tmp_path / "stopped") == numbers(tmp_path / "whole")
+
+
+@pytest.mark.slow
 def test_a_run_killed_in_the_middle_goes_on_and_ends_as_an_undisturbed_one(typed: Typed, tmp_path: Path) -> None:
     arguments = [*TWO_ROWS, "--epochs", "8"]
     root = str(Path(__file__).resolve().parents[2])

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from commands.typing_commands import SMALL, Typed
 from statewise.commands.compare import conclusion, gains, variants
+from statewise.commands.train import _tell
 from statewise.data import sample_corpus
 from statewise.models import LanguageModelConfig
 from statewise.train.fit import TrainingResult, load_language_model
@@ -54,6 +57,71 @@ def test_curves_for_tensorboard_can_be_read_by_it(typed: Typed, tmp_path: Path) 
     drawn = {point.step: point.value for point in found.Scalars("valid_perplexity")}
     kept = {r["epoch"]: r["valid_perplexity"] for r in RunFolder(tmp_path / "run").metrics() if "epoch" in r}
     assert drawn == pytest.approx(kept)
+
+
+def drawn(folder: Path) -> list[int]:
+    """The epochs of a curve, as TensorBoard shows them."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(folder / "tensorboard"))
+    found.Reload()
+    return [point.step for point in found.Scalars("valid_perplexity")]
+
+
+def test_epochs_that_are_trained_again_are_drawn_once(typed: Typed, tmp_path: Path) -> None:
+    typed("train", "lm", *SMALL, "--out", "run", "--epochs", "2", "--tensorboard", "--quiet")
+    # A run that was killed before it could write where it was begins again.
+    (tmp_path / "run" / "resume.safetensors").unlink()
+    (events,) = (tmp_path / "run" / "tensorboard").iterdir()
+    events.rename(events.with_name("events.out.tfevents.0000000001.earlier"))  # the order of files is that of seconds
+    typed("train", "lm", "--resume", "--out", "run", "--tensorboard", "--quiet", "--device", "cpu")
+    assert drawn(tmp_path / "run") == [1, 2]
+
+
+@pytest.mark.parametrize("more", [[], ["--compare"]])
+def test_without_tensorboard_nothing_is_trained_in_vain(
+    refused: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    assert "statewise[track]" in refused("train", "lm", *SMALL, "--out", "run", "--tensorboard", *more)
+    assert not list(tmp_path.rglob("metrics.jsonl"))
+
+
+def test_a_run_that_stopped_early_is_told_what_would_go_on(typed: Typed, tmp_path: Path) -> None:
+    said = typed("train", "lm", *SMALL, "--lr", "1e-30", "--patience", "1", "--epochs", "9", "--out", "run")
+    epochs = sum("epoch" in record for record in RunFolder(tmp_path / "run").metrics())
+    assert epochs < 9
+    assert f"Stopped early, after {epochs} of 9 epochs." in said
+    suggested = [line.strip() for line in said.splitlines() if "--resume" in line]
+    assert suggested == ["statewise train lm --resume --out run --patience 2"]
+    typed(*suggested[0].split()[1:], "--device", "cpu")
+    assert sum("epoch" in record for record in RunFolder(tmp_path / "run").metrics()) > epochs
+
+
+def test_a_run_that_its_other_rule_has_ended_is_not_told_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    result = TrainingResult(Path("run"), 80.0, 79.0, 2, 4, 1.0)
+    for settings in (TrainingSettings(stop_non_monotone=True), TrainingSettings(stop_non_monotone=True, patience=2)):
+        _tell(Console(), result, settings)
+        said = capsys.readouterr().out
+        assert "Stopped early" in said
+        assert "--resume" not in said
+    _tell(Console(), result, TrainingSettings(epochs=4))
+    assert "--resume --out run --epochs 8" in capsys.readouterr().out
+
+
+def test_a_text_in_a_hidden_folder_gets_a_run_with_a_name(typed: Typed, tmp_path: Path, brief: Path) -> None:
+    shutil.copytree(brief, tmp_path / ".hid")
+    typed("train", "lm", "--data", ".hid", "--hidden", "4", "--batch", "2", "--epochs", "1", "--device", "cpu")
+    assert (tmp_path / "runs" / "hid" / "model.safetensors").exists()
+
+
+def test_a_folder_that_is_a_file_is_told_without_a_traceback(refused: Typed, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a thesis", encoding="utf-8")
+    for out in ("taken", "taken/below"):
+        for command in (["train", "lm", *SMALL], ["train", "lm", *SMALL, "--compare"]):
+            assert "taken" in refused(*command, "--epochs", "1", "--out", out)
+        reproduce = ["reproduce", "noisin/table3", "--scale", "smoke", "--rows", "none", "--epochs", "1"]
+        assert "taken" in refused(*reproduce, "--device", "cpu", "--out", out)
 
 
 def test_options_reach_the_model_and_its_training(typed: Typed, tmp_path: Path) -> None:
@@ -101,6 +169,8 @@ def test_other_settings_than_those_of_the_run_are_refused(refused: Typed, traine
         (["--data", "sample", "--device", "abacus"], "auto, cpu, cuda or cuda:0"),
         (["--data", "sample", "--epochs", "0"], "TrainingSettings.epochs"),
         (["--data", "sample", "--resume"], "--out runs/NAME"),
+        (["--data", "sample", "--limit", "50"], "--limit with it, wanted the embedded text as it is"),
+        (["--data", "sample", "--lower", "--min-count", "2"], "--min-count and --lower with it"),
     ],
 )
 def test_a_slip_is_explained(refused: Typed, arguments: list[str], wanted: str) -> None:
@@ -116,33 +186,69 @@ def test_a_benchmark_that_is_not_here_says_where_to_get_it(
 
 
 def test_a_comparison_trains_without_with_dropout_and_with_noise(typed: Typed, tmp_path: Path) -> None:
-    said = typed("train", "lm", *SMALL, "--compare", "--noise", "laplace", "--epochs", "1", "--out", "compared")
+    options = ["--compare", "--noise", "laplace", "--epochs", "1", "--out", "compared", "--tensorboard"]
+    said = typed("train", "lm", *SMALL, *options)
     for name in ("none", "dropout", "laplace"):
         assert re.search(rf"^{name} +\d+\.\d\d +\d+\.\d\d", said, flags=re.MULTILINE), name
         assert (tmp_path / "compared" / name / "model.safetensors").exists()
-    assert re.search(r"^(Best is|Nothing helped)", said, flags=re.MULTILINE)
+        assert drawn(tmp_path / "compared" / name) == [1]
+    assert re.search(r"^(Best by validation is|Nothing helped)", said, flags=re.MULTILINE)
+
+
+def test_a_comparison_goes_on_with_what_was_asked(typed: Typed, refused: Typed, tmp_path: Path) -> None:
+    options = ["--compare", "--noise", "beta", "--gamma", "0.2", "--weight-drop", "0.1", "--epochs", "1", "--out", "c"]
+    typed("train", "lm", *SMALL, *options, "--quiet")
+    assert "runs of none" in refused("train", "lm", *SMALL, *options)
+    again = ("train", "lm", "--compare", "--resume", "--out", "c", "--device", "cpu", "--quiet")
+    assert "training.lr was 20.0 and is now 7.0" in refused(*again, "--lr", "7")
+    assert re.search(r"^dropout\+beta ", typed(*again, "--epochs", "2"), flags=re.MULTILINE)
+    for name in ("none", "dropout", "beta", "dropout+beta"):
+        told = RunFolder(tmp_path / "c" / name).config()
+        assert told["training"]["epochs"] == 2
+        assert told["model"]["gamma"] == (0.2 if "beta" in name else None)
+    typed(*again)
+    assert RunFolder(tmp_path / "c" / "none").config()["training"]["epochs"] == 2
 
 
 def test_variants_differ_in_regularization_only() -> None:
-    config = LanguageModelConfig(hidden=(8,), noise="beta", gamma=0.2, input_dropout=0.1, weight_drop=0.3)
+    config = LanguageModelConfig(
+        hidden=(8, 8), head="mixture", experts=2, noise="beta", gamma=0.2, input_dropout=0.1, weight_drop=0.3,
+        embedding_dropout=0.1, latent_dropout=0.2, activation=2.0, temporal=1.0, placement="outputs",
+    )  # fmt: skip
     found = variants(config)
     assert found["dropout+beta"] == config
-    assert found["none"].noise is None
-    assert found["none"].input_dropout == 0.0
-    assert found["dropout"].input_dropout == 0.1
-    assert {one.weight_drop for one in found.values()} == {0.3}
-    assert variants(LanguageModelConfig())["dropout"].recurrent_dropout == 0.4
+    assert found["dropout"] == replace(config, noise=None, gamma=None)
+    bare = LanguageModelConfig(hidden=(8, 8), head="mixture", experts=2, placement="outputs")
+    assert found["none"] == bare
+    assert found["beta"] == replace(bare, noise="beta", gamma=0.2)
+
+
+def test_variants_without_dropout_of_their_own_have_that_of_the_paper() -> None:
+    two, one = (variants(LanguageModelConfig(hidden=widths))["dropout"] for widths in ((8, 8), (8,)))
+    assert (two.recurrent_dropout, two.hidden_dropout) == (0.4, 0.5)
+    assert (one.recurrent_dropout, one.hidden_dropout) == (0.4, 0.0)
+    penalised = variants(LanguageModelConfig(activation=2.0))
+    assert list(penalised) == ["none", "dropout", "gaussian", "penalties+gaussian"]
+    assert (penalised["dropout"].activation, penalised["gaussian"].activation) == (2.0, 0.0)
 
 
 def test_gains_are_those_of_the_test_perplexities() -> None:
-    def result(test: float) -> TrainingResult:
-        return TrainingResult(Path("x"), test, test, 1, 1, 1.0)
-
     results = {"none": result(100.0), "dropout": result(80.0), "gaussian": result(60.0)}
     row = gains(results).rows[2]
     assert list(row[4:7]) == ["-40.0 %", "-25.0 %", "-"]
     assert "40.0 % lower than without regularization and 25.0 % lower than with dropout" in conclusion(results)
-    assert conclusion({"none": result(50.0), "gaussian": result(60.0)}).startswith("Nothing helped")
+
+
+def test_validation_chooses_the_best_and_the_test_tells_how_good_it_is() -> None:
+    results = {"none": result(100.0, valid=90.0), "dropout": result(70.0, valid=85.0), "beta": result(77.0, valid=80.0)}
+    said = "Best by validation is beta: its test perplexity, 77.00, is 23.0 % lower than without regularization and "
+    assert conclusion(results) == said + "10.0 % higher than with dropout."
+    results = {"none": result(60.0, valid=50.0), "gaussian": result(50.0, valid=60.0)}
+    assert conclusion(results).startswith("Nothing helped")
+
+
+def result(test: float, *, valid: float | None = None) -> TrainingResult:
+    return TrainingResult(Path("x"), test if valid is None else valid, test, 1, 1, 1.0)
 
 
 @pytest.mark.slow

@@ -76,6 +76,14 @@ def test_cutoffs_must_lie_inside_the_vocabulary() -> None:
         AdaptiveSoftmax(4, 20, cutoffs=(30,))
 
 
+def test_clusters_without_a_target_have_a_gradient_of_zero(generator: torch.Generator) -> None:
+    # Data-parallel training wants one of every parameter.
+    head = AdaptiveSoftmax(WIDTH, WORDS, factor=2.0)
+    head.nll(torch.randn(2, 1, WIDTH, generator=generator), torch.zeros(2, 1, dtype=torch.long)).sum().backward()
+    grads = [parameter.grad for parameter in head.parameters()]
+    assert all(grad is not None and bool(grad.isfinite().all()) for grad in grads)
+
+
 def test_clusters_must_not_be_empty() -> None:
     with pytest.raises(ArgumentError, match=r"factor: got 4.0, wanted at most 2.83"):
         AdaptiveSoftmax(8, 20, factor=4.0)

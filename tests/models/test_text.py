@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from statewise.errors import ArgumentError, LengthError
-from statewise.models import LanguageModel, LanguageModelConfig, generate, score
+from statewise.models import LanguageModel, LanguageModelConfig, generate, perplexity, score
 
 WORDS = 12
 
@@ -94,3 +94,49 @@ def test_senseless_settings_are_refused(model: LanguageModel, stream: Tensor) ->
         generate(model, stream, length=1, temperature=-0.5)
     with pytest.raises(ArgumentError, match=r"top: got 13"):
         generate(model, stream, length=1, top=13)
+
+
+def test_of_a_prompt_only_the_last_step_asks_the_head(
+    model: LanguageModel, stream: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, log_prob = [], model.head.log_prob
+
+    def noted(features: Tensor) -> Tensor:
+        asked.append(features.shape[0])
+        return log_prob(features)
+
+    monkeypatch.setattr(model.head, "log_prob", noted)
+    generate(model, stream, length=3)
+    assert asked == [1, 1, 1]
+
+
+def test_a_temperature_close_to_zero_gives_the_likeliest_word(model: LanguageModel, stream: Tensor) -> None:
+    words = generate(model, stream[:5], length=4, temperature=1e-310)
+    assert torch.equal(words, generate(model, stream[:5], length=4, temperature=0.0))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_word_must_be_left_to_draw(model: LanguageModel, stream: Tensor, temperature: float) -> None:
+    with pytest.raises(ArgumentError, match=r"forbidden: got every word"):
+        generate(model, stream, length=1, temperature=temperature, forbidden=range(WORDS))
+    left = generate(model, stream, length=3, temperature=temperature, forbidden=range(1, WORDS))
+    assert not left.any()
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_what_is_no_word_and_no_count_is_named(model: LanguageModel, stream: Tensor) -> None:
+    for forbidden in ([WORDS], [-1], [1.5]):
+        with pytest.raises(ArgumentError, match=r"forbidden: got .*, wanted words from 0 to 11"):
+            generate(model, stream, length=1, forbidden=forbidden)  # type: ignore[arg-type]
+    for prompt in (stream + WORDS, stream - WORDS):
+        with pytest.raises(ArgumentError, match=r"prompt: got .*, wanted words from 0 to 11"):
+            generate(model, prompt, length=1)
+    with pytest.raises(ArgumentError, match=r"top: got 1.5"):
+        generate(model, stream, length=1, top=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"temperature: got warm"):
+        generate(model, stream, length=1, temperature="warm")  # type: ignore[arg-type]
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
+    assert perplexity(math.log(8)) == pytest.approx(8)
+    assert perplexity(1000.0) == math.inf

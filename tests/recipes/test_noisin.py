@@ -68,6 +68,8 @@ def test_the_mixture_of_table_5_has_the_parameters_and_the_settings_of_its_code(
     assert (settings.lr, settings.batch, settings.bptt, settings.random_bptt) == (20.0, 12, 70, True)
     assert (settings.weight_decay, settings.divide, settings.epochs) == (1.2e-6, None, 400)
     assert (tuned.settings.lr, tuned.settings.averaging, tuned.after) == (25.0, "always", trained)
+    assert (tuned.settings.stop_non_monotone, tuned.settings.non_monotone, tuned.settings.patience) == (True, 5, None)
+    assert not settings.stop_non_monotone
     assert (adapted.lr, adapted.decay, adapted.epsilon, adapted.convention) == (0.002, 0.075, 0.001, "old")
     assert adapted.after is tuned
 

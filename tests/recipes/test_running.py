@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,18 @@ from typing import Any
 import pytest
 import torch
 
-from statewise.data import TokenStream, sample_corpus
+from statewise.data import Corpus, TokenStream, sample_corpus
 from statewise.errors import DivergedError
+from statewise.models import Score
 from statewise.recipes import Outcome, Request, find_recipe, reproduce
+from statewise.recipes.cases import Case
 from statewise.recipes.results import write_results
+from statewise.recipes.running import finished, stopped_early
 from statewise.report import compare_with_published
+from statewise.report.comparison import curves
 from statewise.train.fit import train_language_model
 from statewise.train.run import RunFolder
+from statewise.train.settings import TrainingSettings
 
 CPU = torch.device("cpu")
 
@@ -63,12 +69,17 @@ def test_a_run_that_diverges_is_noted_and_the_others_are_made(tmp_path: Path, mo
     assert "diverged" in compare_with_published(outcome).markdown()
 
 
-def test_fine_tuning_begins_with_the_best_weights_and_adapting_with_the_fine_tuned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A smoke run has a short text."""
     whole = sample_corpus()
-    short = replace(whole, valid=TokenStream(whole.valid[:200].numpy()), test=TokenStream(whole.test[:200].numpy()))
+    parts = (TokenStream(part.numpy()) for part in (whole.train[:1500], whole.valid[:150], whole.test[:150]))
+    short = Corpus(whole.name, whole.vocabulary, *parts)
     monkeypatch.setattr("statewise.recipes.recipe.sample_corpus", lambda: short)
+
+
+@pytest.mark.usefixtures("brief")
+def test_fine_tuning_begins_with_the_best_weights_and_adapting_with_the_fine_tuned(tmp_path: Path) -> None:
     outcome = smoke(tmp_path, "noisin/table5", finetune=1)
     trained, tuned, adapted = outcome.measured
     first, then = trained.curve[-1]["train_perplexity"], tuned.curve[0]["train_perplexity"]
@@ -77,3 +88,67 @@ def test_fine_tuning_begins_with_the_best_weights_and_adapting_with_the_fine_tun
     settings = json.loads((tmp_path / adapted.name / "adapted.json").read_text())["settings"]
     assert settings["model"] == tuned.name
     assert smoke(tmp_path, "noisin/table5", finetune=1).measured == outcome.measured
+
+
+@pytest.mark.usefixtures("brief")
+def test_fine_tuning_that_may_take_longer_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statewise.recipes.running.dynamic_perplexity", lambda *_, **__: Score(2.0, 1))
+    assert smoke(tmp_path, "noisin/table5", finetune=1).measured[1].epochs == 1
+    longer = smoke(tmp_path, "noisin/table5", finetune=3)
+    assert longer.measured[1].epochs == 3
+    assert smoke(tmp_path, "noisin/table5", finetune=2).measured[1] == longer.measured[1]
+
+
+@pytest.mark.parametrize(
+    ("rules", "valid", "ended"),
+    [
+        ({}, [9, 8, 9, 9, 9, 9, 9, 9, 9], False),
+        ({"patience": 2}, [9, 8, 9], False),
+        ({"patience": 2}, [9, 8, 9, 9], True),
+        ({"stop_non_monotone": True}, [9, 8, 7, 6, 5, 4], False),
+        ({"stop_non_monotone": True}, [9, 8, 7, 6, 5, 4, 9.5], True),  # one bad epoch after a new best
+        ({"stop_non_monotone": True}, [9, 8, 8.5, 8.5, 8.5, 8.5, 8.5, 8.5], True),
+    ],
+)
+def test_a_short_run_has_stopped_early_only_if_its_rules_say_so(
+    rules: dict[str, Any], valid: list[float], ended: bool
+) -> None:
+    assert stopped_early(TrainingSettings(**rules), valid) is ended
+
+
+def test_a_run_that_was_ended_by_its_rule_is_finished(tmp_path: Path) -> None:
+    recipe = find_recipe("noisin/table3")
+    case = recipe.steps(recipe.complete(Request(scale="smoke", rows=("none",))))[0]
+    assert isinstance(case, Case)
+    settings = replace(case.settings, epochs=9, non_monotone=1, stop_non_monotone=True, lr=60.0, clip=None)
+    case = replace(case, settings=settings, config=replace(case.config, hidden=(4,)))
+    result = train_language_model(case.config, settings, sample_corpus(), tmp_path / "run")
+    assert result.epochs < 9, "the rule has ended the run"
+    found = finished(case, sample_corpus(), tmp_path / "run")
+    assert found is not None
+    assert found.epochs == result.epochs
+    without = replace(case, settings=replace(settings, stop_non_monotone=False))
+    assert finished(without, sample_corpus(), tmp_path / "run") is None
+
+
+@pytest.mark.usefixtures("brief")
+def test_an_infinite_perplexity_is_written_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statewise.recipes.running.dynamic_perplexity", lambda *_, **__: Score(5000.0, 1))
+    for _ in range(2):
+        outcome = smoke(tmp_path, "noisin/table5", finetune=0)
+        assert outcome.measured[1].test == math.inf
+    assert json.loads((tmp_path / outcome.measured[1].name / "adapted.json").read_text())["test"] == "inf"
+
+
+def test_numbers_that_are_not_finite_can_be_told(tmp_path: Path) -> None:
+    outcome = smoke(tmp_path, rows=("none",), seeds=2)
+    folder = tmp_path / outcome.measured[0].name
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    epoch, last = (json.dumps({**json.loads(lines[at]), "valid_perplexity": ("inf", None)[at]}) for at in (0, -1))
+    (folder / "metrics.jsonl").write_text(f"{epoch}\n{last}\n")
+    again = smoke(tmp_path, rows=("none",), seeds=2)
+    assert again.measured[0].curve[0]["valid_perplexity"] == math.inf
+    assert math.isnan(again.measured[0].valid)
+    assert "nan ± nan" in compare_with_published(again).markdown()
+    assert "inf" in curves(again).markdown()
+    write_results(again, tmp_path, device=CPU)

@@ -1,4 +1,4 @@
-"""A small run in a process of its own, which can be killed: ``python killable.py FOLDER [--die-at N] [...]``."""
+"""Small runs in processes of their own: ``python killable.py FOLDER [--kind KIND] [--die-at N] [...]``."""
 
 from __future__ import annotations
 
@@ -6,31 +6,51 @@ import argparse
 import os
 import signal
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from statewise.data import sample_corpus
 from statewise.models import LanguageModelConfig
 from statewise.train import Checkpoints, TrainingSettings, train_language_model
+from train.forks import LIMIT, serve
 
-CONFIG = LanguageModelConfig(
-    hidden=(12, 12), noise="gaussian", gamma=0.5, output_dropout=0.2, weight_drop=0.2, embedding_dropout=0.1
+PLAIN = LanguageModelConfig(hidden=(12, 12))
+NOISY = replace(PLAIN, noise="gaussian", gamma=0.5, output_dropout=0.2)
+ADAM = TrainingSettings(
+    epochs=3, batch=10, bptt=24, random_bptt=True, optimizer="adam", lr=0.02, averaging="always", divide=1.2
 )
-SETTINGS = TrainingSettings(
-    epochs=5, batch=10, bptt=24, random_bptt=True, optimizer="adam", lr=0.02, averaging="always", divide=1.2
-)
+# A rate so high that the loss jumps about, so that the rules act.
+SGD = replace(ADAM, bptt=40, optimizer="sgd", lr=90.0, divide=1.01)
+KINDS = {
+    # Nothing random, so that processes can be compared.
+    "plain": (PLAIN, ADAM),
+    # Short segments, in which some of its clusters have no word.
+    "adaptive": (replace(PLAIN, head="adaptive", tied=False), replace(ADAM, epochs=1, bptt=3, random_bptt=False)),
+    "averaged": (replace(NOISY, weight_drop=0.2, embedding_dropout=0.1), ADAM),
+    "switching": (NOISY, replace(SGD, epochs=8, averaging="non-monotone", non_monotone=1, samples=2)),
+    "patient": (NOISY, replace(SGD, epochs=30, averaging="never", patience=2)),
+}
 
 
-def main() -> None:
-    """Train; ``--die-at N`` kills the process just before it renames a finished file for the N-th time."""
+def main(words: list[str]) -> None:
+    """Train; ``--die-at N`` kills the process just before it renames a finished file for the N-th time.
+
+    ``--die-after N`` kills it at the end of the N-th epoch, which no resume point knows of yet.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--kind", choices=KINDS, default="averaged")
     parser.add_argument("--die-at", type=int, default=0)
+    parser.add_argument("--die-after", type=int, default=0)
     parser.add_argument("--every", type=int, default=4)
-    parser.add_argument("--plain", action="store_true", help="nothing random, so that processes can be compared")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     torch.set_num_threads(1)
+    signal.alarm(LIMIT)
+    die = partial(os.kill, os.getpid(), signal.SIGKILL)
     renames = 0
 
     def watch(event: str, _: object) -> None:
@@ -38,14 +58,24 @@ def main() -> None:
         if event == "os.rename":  # os.replace, too
             renames += 1
             if renames == options.die_at:
-                os.kill(os.getpid(), signal.SIGKILL)
+                die()
+
+    def on_epoch(record: dict[str, Any]) -> None:
+        if record["epoch"] == options.die_after:
+            die()
 
     sys.addaudithook(watch)
-    print("ready", flush=True)  # noqa: T201
+    config, settings = KINDS[options.kind]
     checkpoints = Checkpoints(updates=options.every)
-    config = LanguageModelConfig(hidden=(12, 12)) if options.plain else CONFIG
-    train_language_model(config, SETTINGS, sample_corpus(), options.folder, resume=True, checkpoints=checkpoints)
+    train_language_model(
+        config, settings, sample_corpus(), options.folder, resume=True, checkpoints=checkpoints, on_epoch=on_epoch
+    )
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["--serve"]:
+        import torch._dynamo  # what the first optimiser would import
+
+        serve(main)
+    else:
+        main(sys.argv[1:])

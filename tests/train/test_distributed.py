@@ -7,19 +7,37 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from statewise.train import RunFolder
+from statewise.data import sample_corpus
+from statewise.errors import RunFolderError
+from statewise.train import Checkpoints, RunFolder, train_language_model
+from train.forks import ENVIRONMENT, LIMIT
+from train.killable import KINDS
 
 SCRIPT = Path(__file__).with_name("killable.py")
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 
-def command(folder: Path, *options: str, processes: int) -> list[str]:
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    return [*(run if processes > 1 else [sys.executable]), str(SCRIPT), str(folder), *options]
+
+def command(folder: Path, *options: str) -> list[str]:
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    return [*run, str(SCRIPT), str(folder), *options]
+
+
+def train_two(folder: Path, *options: str, **streams: Any) -> None:
+    # The processes end themselves at the limit, and torchrun with them.
+    subprocess.run(command(folder, *options), check=True, env=ENVIRONMENT, timeout=LIMIT + 30, **streams)
+
+
+def train_one(folder: Path) -> None:
+    config, settings = KINDS["plain"]
+    checkpoints = Checkpoints(updates=4)
+    train_language_model(config, settings, sample_corpus(), folder, resume=True, checkpoints=checkpoints)
 
 
 def last(folder: Path) -> dict[str, Tensor]:
@@ -33,7 +51,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two processes; what they say on standard error lies beside its folder."""
     folder = tmp_path_factory.mktemp("pair") / "run"
     with folder.with_name("stderr").open("w") as stderr:
-        subprocess.run(command(folder, "--plain", processes=2), check=True, stderr=stderr)
+        train_two(folder, "--kind", "plain", stderr=stderr)
     return folder
 
 
@@ -42,7 +60,7 @@ def test_the_processes_warn_of_nothing(pair: Path) -> None:
 
 
 def test_two_processes_end_with_the_weights_of_one(pair: Path, tmp_path: Path) -> None:
-    subprocess.run(command(tmp_path / "run", "--plain", processes=1), check=True)
+    train_one(tmp_path / "run")
     one, two = last(tmp_path / "run"), last(pair)
     assert one.keys() == two.keys()
     for name, tensor in one.items():
@@ -53,24 +71,32 @@ def test_two_processes_end_with_the_weights_of_one(pair: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_two_processes_with_noise_are_killed_and_go_on_with_the_same_bits(tmp_path: Path) -> None:
-    subprocess.run(command(tmp_path / "whole", processes=2), check=True)
-    with subprocess.Popen(command(tmp_path / "killed", processes=2)) as process:
-        while not (tmp_path / "killed" / "resume.json").exists():
+    train_two(tmp_path / "whole")
+    deadline = time.monotonic() + LIMIT
+    with subprocess.Popen(command(tmp_path / "killed"), env=ENVIRONMENT) as process:
+        while not (tmp_path / "killed" / "resume.json").exists() and process.poll() is None:
+            assert time.monotonic() < deadline  # and then they end themselves
             time.sleep(0.01)
+        assert process.poll() is None, "it has ended before it was killed"
         process.send_signal(signal.SIGTERM)  # torchrun passes it on; it could not pass on a SIGKILL
-        process.wait()
-    subprocess.run(command(tmp_path / "killed", processes=2), check=True)
+        process.wait(LIMIT)
+    train_two(tmp_path / "killed")
     whole, killed = last(tmp_path / "whole"), last(tmp_path / "killed")
     assert all(torch.equal(killed[name], tensor) for name, tensor in whole.items())
+
+
+@pytest.mark.slow
+def test_two_processes_train_a_head_of_which_each_uses_a_part(tmp_path: Path) -> None:
+    train_two(tmp_path / "run", "--kind", "adaptive")
+    assert RunFolder(tmp_path / "run").metrics()[-1]["test_perplexity"] < len(sample_corpus().vocabulary)
 
 
 def test_processes_have_generators_of_their_own(pair: Path) -> None:
     found = RunFolder(pair).load_resume()
     assert found is not None
-    assert not torch.equal(found[0]["rank0.1"], found[0]["rank1.1"])
+    assert not torch.equal(found[0]["rank0.generator.cpu"], found[0]["rank1.generator.cpu"])
 
 
 def test_a_run_goes_on_only_with_as_many_processes(pair: Path) -> None:
-    done = subprocess.run(command(pair, "--plain", processes=1), capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "Start it with torchrun --nproc-per-node 2" in done.stderr
+    with pytest.raises(RunFolderError, match="Start it with torchrun --nproc-per-node 2"):
+        train_one(pair)

@@ -21,6 +21,8 @@ from support import tolerance
 WORDS = 11
 DTYPE = torch.float64
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 class Model(nn.Module):
     """A tiny language model with everything on that must be off in evaluation."""
@@ -282,6 +284,22 @@ class TestEvaluation:
             for stream in ([ones, none, ones], [ones, ones])
         ]
         assert with_and_without[0] == with_and_without[1]
+
+    def test_a_model_that_minds_its_mode_itself_is_asked_to_change_it(self, generator: torch.Generator) -> None:
+        asked: list[bool] = []
+
+        class Minding(Model):
+            def train(self, mode: bool = True) -> Minding:
+                asked.append(mode)
+                return super().train(mode)
+
+        model = Minding(ours())
+        model.dropout.eval()
+        gradient_statistics(model.loss, model.named_parameters(), stream(generator, 2), model=model)
+        assert asked == [False]
+        assert not any(model.modes)
+        assert model.training
+        assert not model.dropout.training
 
     def test_no_target_is_no_score(self) -> None:
         weight = nn.Parameter(torch.ones(1))

@@ -12,6 +12,7 @@ from statewise.errors import ArgumentError
 from statewise.models import LanguageModel, LanguageModelConfig
 from statewise.train import evaluate_stream, evaluate_with_noise
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 STREAM = TokenStream(sample_corpus().valid[:301].numpy())
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,31 @@ import pytest
 from torch import Tensor
 
 from statewise.train import RunFolder
+from train.forks import Forks
 
+Outcome = tuple[bytes, bytes, list[dict[str, Any]]]
 SCRIPT = Path(__file__).with_name("killable.py")
-ROOT = SCRIPT.parents[2]
+NEVER = ("--every", "1000000")
+KINDS = ("averaged", "switching", "patient")
 
 
-def start(folder: Path, *options: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(folder), *options], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    runs = Forks(str(SCRIPT), "--serve")
+    yield runs
+    runs.close()
 
 
-def finish(folder: Path, *options: str) -> int:
-    with start(folder, *options) as process:
-        return process.wait()
+@pytest.fixture(scope="module")
+def undisturbed(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """What runs of every kind come to that write only at their end."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    for kind in KINDS:
+        assert forks.run(str(folder / kind), "--kind", kind, *NEVER) == 0
+    return {kind: outcome(folder / kind) for kind in KINDS}
 
 
-def outcome(folder: Path) -> tuple[bytes, bytes, list[dict[str, Any]]]:
+def outcome(folder: Path) -> Outcome:
     """The bits of the best and the last model with all that belongs to it, and the metrics without their times."""
     run = RunFolder(folder)
     found = run.load_resume()
@@ -48,41 +56,79 @@ def _bits(tensors: dict[str, Tensor]) -> bytes:
     return b"".join(name.encode() + tensors[name].numpy().tobytes() for name in sorted(tensors))
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes, list[dict[str, Any]]]:
-    folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    assert finish(folder, "--every", "1000000") == 0
-    return outcome(folder)
+def averages(folder: Path) -> bool:
+    """Whether the run in the folder takes the mean of its iterates."""
+    found = RunFolder(folder).load_resume()
+    return found is not None and int(found[0]["average.count"]) >= 0
 
 
+def test_the_rules_act_in_these_runs(undisturbed: dict[str, Outcome]) -> None:
+    """Otherwise the tests below would not see what a rule forgets."""
+    averaged = [record["averaged"] for record in undisturbed["switching"][2][:-1]]
+    rates = [record["lr"] for record in undisturbed["switching"][2][:-1]]
+    assert averaged == sorted(averaged)
+    assert set(averaged) == {False, True}
+    assert rates[-1] < rates[0]
+    epochs, last = len(undisturbed["patient"][2]) - 1, undisturbed["patient"][2][-1]
+    assert epochs == last["best_epoch"] + 2 < 30
+
+
+@pytest.mark.parametrize("kind", ["averaged", *(pytest.param(each, marks=pytest.mark.slow) for each in KINDS[1:])])
 def test_a_run_that_writes_often_is_the_run_that_writes_never(
-    undisturbed: tuple[bytes, bytes, list[dict[str, Any]]], tmp_path: Path
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path, kind: str
 ) -> None:
-    assert finish(tmp_path / "run") == 0
-    assert outcome(tmp_path / "run") == undisturbed
+    assert forks.run(str(tmp_path / "run"), "--kind", kind) == 0
+    assert outcome(tmp_path / "run") == undisturbed[kind]
 
 
-@pytest.mark.parametrize("kill", [3, 7, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4, 5, 6, 12, 25))])
+@pytest.mark.parametrize(
+    ("kind", "kill"),
+    [
+        pytest.param(kind, kill, marks=() if (kind, kill) == ("averaged", 3) else pytest.mark.slow)
+        for kind in KINDS
+        for kill in (*range(1, 8), 12, 25)
+    ],
+)
 def test_killed_in_the_middle_of_a_write_it_ends_with_the_same_bits(
-    undisturbed: tuple[bytes, bytes, list[dict[str, Any]]], tmp_path: Path, kill: int
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path, kind: str, kill: int
 ) -> None:
     """The files of a run are written in turn, so these numbers hit the config, vocabulary, model and resume point."""
-    assert finish(tmp_path / "run", "--die-at", str(kill)) == -signal.SIGKILL
-    assert finish(tmp_path / "run") == 0
-    assert outcome(tmp_path / "run") == undisturbed
+    assert forks.run(str(tmp_path / "run"), "--kind", kind, "--die-at", str(kill)) == -signal.SIGKILL
+    assert forks.run(str(tmp_path / "run"), "--kind", kind) == 0
+    assert outcome(tmp_path / "run") == undisturbed[kind]
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_before_and_after_averaging_began_it_ends_with_the_same_bits(
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path
+) -> None:
+    run = str(tmp_path / "run")
+    for epoch, switched in ((2, False), (7, True)):
+        assert forks.run(run, "--kind", "switching", "--die-after", str(epoch)) == -signal.SIGKILL
+        assert averages(tmp_path / "run") == switched
+    assert forks.run(run, "--kind", "switching") == 0
+    assert outcome(tmp_path / "run") == undisturbed["switching"]
+
+
+def test_killed_while_patience_runs_out_it_stops_at_the_same_epoch(
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path
+) -> None:
+    run, epochs = str(tmp_path / "run"), len(undisturbed["patient"][2]) - 1
+    assert forks.run(run, "--kind", "patient", "--die-after", str(epochs)) == -signal.SIGKILL
+    assert forks.run(run, "--kind", "patient") == 0
+    assert outcome(tmp_path / "run") == undisturbed["patient"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills"), [("switching", 3), *(pytest.param(kind, 20, marks=pytest.mark.slow) for kind in KINDS)]
+)
 def test_killed_at_random_moments_it_ends_with_the_same_bits(
-    undisturbed: tuple[bytes, bytes, list[dict[str, Any]]], tmp_path: Path, kills: int
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path, kind: str, kills: int
 ) -> None:
     moments = random.Random(4)
     for _ in range(kills):
-        with start(tmp_path / "run") as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(moments.uniform(0.0, 0.5))
-            process.kill()
-            process.wait()
-    assert finish(tmp_path / "run") == 0
-    assert outcome(tmp_path / "run") == undisturbed
+        child = forks.start(str(tmp_path / "run"), "--kind", kind)
+        time.sleep(moments.uniform(0.0, 0.4))
+        os.kill(child, signal.SIGKILL)
+        assert forks.wait(child) in (0, -signal.SIGKILL)
+    assert forks.run(str(tmp_path / "run"), "--kind", kind) == 0
+    assert outcome(tmp_path / "run") == undisturbed[kind]

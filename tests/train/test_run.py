@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import random
+import resource
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 
 from statewise.errors import ArgumentError, DtypeError, RunFolderError, RunInUseError
 from statewise.train.run import RunFolder
+from train.forks import Forks
 
 CONFIG = {"model": {"sizes": (650, 650), "tied": True}, "lr": 30.0, "epochs": 40}
 
@@ -210,7 +212,23 @@ class TestOneRunOneFolder:
         (tmp_path / "thesis.tex").write_text("")
         with pytest.raises(RunFolderError, match=r"got a folder with other files: thesis\.tex"):
             RunFolder.create(tmp_path, CONFIG, resume=True)
-        assert names(tmp_path) == [".lock", "thesis.tex"]
+        assert names(tmp_path) == ["thesis.tex"]
+
+    def test_a_folder_that_is_refused_loses_nothing(self, tmp_path: Path) -> None:
+        others = [".download.partial", ".resume.safetensors.abc.partial", "thesis.txt"]
+        for name in others:
+            (tmp_path / name).write_text("mine")
+        with pytest.raises(RunFolderError, match="got a folder with other files"):
+            RunFolder.create(tmp_path, CONFIG)
+        assert names(tmp_path) == others
+
+    def test_a_run_that_is_refused_keeps_what_its_writer_left(self, run: RunFolder) -> None:
+        run.close()
+        (run.path / ".resume.safetensors.abc.partial").write_bytes(b"half")
+        before = names(run.path)
+        with pytest.raises(RunFolderError, match="got a folder with a run"):
+            RunFolder.create(run.path, CONFIG)
+        assert names(run.path) == before
 
     def test_going_on_without_a_run_begins_one(self, tmp_path: Path) -> None:
         with RunFolder.create(tmp_path / "a" / "b", CONFIG, resume=True) as new:
@@ -231,20 +249,103 @@ class TestOneRunOneFolder:
         resumed(run).close()
 
     def test_what_killed_writers_left_is_cleared_away(self, run: RunFolder) -> None:
-        (run.path / ".resume.safetensors.abc.partial").write_bytes(b"half")
+        for name in ("resume.safetensors", "resume.json", "model.safetensors", "config.json", "vocabulary.txt"):
+            (run.path / f".{name}.abc.partial").write_bytes(b"half")
+        (run.path / ".download.partial").write_bytes(b"of somebody else")
         resumed(run).close()
-        assert names(run.path) == [".lock", "config.json"]
+        assert names(run.path) == [".download.partial", ".lock", "config.json"]
 
 
-# A process that forks writers, so that a kill costs no start of Python: a line with a folder forks one, and when it is
-# dead says so.
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """A region in which no file can grow beyond a size, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+class TestASystemThatRefuses:
+    def test_a_file_is_no_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "run").write_text("a file")
+        for path in (tmp_path / "run", tmp_path / "run" / "deeper"):
+            with pytest.raises(RunFolderError, match=r"wanted a folder .* A file has the name") as caught:
+                RunFolder.create(path, CONFIG)
+            assert caught.value.where == str(path)
+        assert (tmp_path / "run").read_text() == "a file"
+
+    @pytest.mark.parametrize(
+        ("number", "remedy"),
+        [(errno.EACCES, "where you may write"), (errno.EROFS, "where you may write"), (errno.ENOSPC, "Free some space"),
+         (errno.EDQUOT, "Free some space"), (errno.EIO, "See to the disk")],
+    )  # fmt: skip
+    def test_what_it_says_comes_with_the_folder_and_what_to_do(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+    ) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "open", refuse)
+        with pytest.raises(RunFolderError, match=rf'got "{os.strerror(number)}".*{remedy}') as caught:
+            RunFolder.create(tmp_path / "run", CONFIG)
+        assert caught.value.where == str(tmp_path / "run")
+        assert isinstance(caught.value.__cause__, OSError)
+
+    def test_without_locks_nobody_is_blamed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr("fcntl.flock", refuse)
+        with pytest.raises(RunFolderError, match=r"No locks available.*use a folder on another one") as caught:
+            RunFolder.create(tmp_path / "run", CONFIG)
+        assert not isinstance(caught.value, RunInUseError)
+
+    def test_on_a_full_disk_the_old_files_stay_and_the_run_goes_on(self, run: RunFolder) -> None:
+        run.append_metrics({"epoch": 1})
+        run.save_resume({"weight": torch.ones(1000)}, {"epoch": 1})
+        run.save_model({"weight": torch.ones(1000)})
+        before = {name: (run.path / name).read_bytes() for name in names(run.path)}
+        size = (run.path / "metrics.jsonl").stat().st_size
+        writes: list[Callable[[], None]] = [
+            lambda: run.append_metrics({"epoch": 2, "text": "x" * 200}),
+            lambda: run.save_resume({"weight": torch.zeros(1000)}, {"epoch": 2}),
+            lambda: run.save_model({"weight": torch.zeros(1000)}),
+        ]
+        for write in writes:
+            # Room for a part of the record, and for a part of what a buffer would still hold of it.
+            with room(size + 120), pytest.raises(RunFolderError, match=r"Free some space, then go on") as caught:
+                write()
+            assert caught.value.where == str(run.path)
+        assert {name: (run.path / name).read_bytes() for name in names(run.path)} == before
+        run.append_metrics({"epoch": 2})
+        assert run.metrics() == [{"epoch": 1}, {"epoch": 2}]
+
+    def test_a_file_that_cannot_be_read_is_no_traceback_either(
+        self, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run.append_metrics({"epoch": 1})
+        run.close()
+
+        def refuse(*_: object, **__: object) -> bytes:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        monkeypatch.setattr(Path, "read_bytes", refuse)
+        monkeypatch.setattr(Path, "read_text", refuse)
+        for read in (lambda: RunFolder(run.path), run.metrics, run.config):
+            with pytest.raises(RunFolderError, match="Permission denied"):
+                read()
+
+
+# Forks write into a folder until they are killed.
 WRITERS = """
-import os, sys
 import torch
 from statewise.train.run import RunFolder
+from train.forks import serve
 
-def write(path):
-    with RunFolder.create(path, {"lr": 1.0}, resume=True) as run:
+def write(arguments):
+    with RunFolder.create(arguments[0], {"lr": 1.0}, resume=True) as run:
         loaded = run.load_resume()
         number = 0 if loaded is None else loaded[1]["number"]
         while True:
@@ -256,37 +357,22 @@ def write(path):
             run.save_resume({"weight": weight, "tied": weight, "count": torch.tensor(number)}, {"number": number})
 
 torch.set_num_threads(1)
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        write(line.strip())
-    print(child, flush=True)
-    os.waitpid(child, 0)
-    print("dead", flush=True)
+serve(write)
 """
 
 
-@pytest.fixture
-def writers() -> Iterator[tuple[IO[str], IO[str]]]:
-    started = subprocess.Popen(
-        [sys.executable, "-c", WRITERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert started.stdin is not None
-    assert started.stdout is not None
-    yield started.stdin, started.stdout
-    started.stdin.close()
-    started.wait()
-    started.stdout.close()
+@pytest.fixture(scope="module")
+def writers() -> Iterator[Forks]:
+    started = Forks("-c", WRITERS)
+    yield started
+    started.close()
 
 
-def kill_one(writers: tuple[IO[str], IO[str]], path: Path, seconds: float) -> None:
-    asks, answers = writers
-    asks.write(f"{path}\n")
-    asks.flush()
-    child = int(answers.readline())
+def kill_one(writers: Forks, path: Path, seconds: float) -> None:
+    child = writers.start(str(path))
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
-    assert answers.readline() == "dead\n"
+    assert writers.wait(child) == -signal.SIGKILL
 
 
 def check_whole(path: Path) -> int:
@@ -311,9 +397,7 @@ def check_whole(path: Path) -> int:
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
-def test_a_writer_killed_at_any_moment_leaves_a_whole_run(
-    kills: int, writers: tuple[IO[str], IO[str]], tmp_path: Path
-) -> None:
+def test_a_writer_killed_at_any_moment_leaves_a_whole_run(kills: int, writers: Forks, tmp_path: Path) -> None:
     chance = random.Random(kills)
     reached = [0]
     for _ in range(kills):
@@ -323,19 +407,16 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_run(
     assert reached[-1] >= 3  # there was something to lose
 
 
-def test_a_writer_in_another_process_holds_the_folder_until_it_is_killed(
-    writers: tuple[IO[str], IO[str]], tmp_path: Path
-) -> None:
-    asks, answers = writers
-    asks.write(f"{tmp_path / 'run'}\n")
-    asks.flush()
-    child = int(answers.readline())
+def test_a_writer_in_another_process_holds_the_folder_until_it_is_killed(writers: Forks, tmp_path: Path) -> None:
+    child = writers.start(str(tmp_path / "run"))
+    deadline = time.monotonic() + 60
     while not (tmp_path / "run" / "resume.safetensors").exists():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     with pytest.raises(RunInUseError, match=rf"got a run that process {child} on"):
         RunFolder.create(tmp_path / "run", {"lr": 1.0}, resume=True)
     os.kill(child, signal.SIGKILL)
-    assert answers.readline() == "dead\n"
+    assert writers.wait(child) == -signal.SIGKILL
     assert check_whole(tmp_path / "run") >= 1
 
 

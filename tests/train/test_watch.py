@@ -55,8 +55,9 @@ class TestLossesThatAreNotFinite:
         assert error.checkpoint == "runs/a/resume.safetensors"
         assert str(error) == (
             "training, step 1: got a loss of nan; tensors that are not finite: the gradient of 1.weight (50 % of it), "
-            "wanted a finite loss. Use a lower learning rate or clip the gradient at a smaller norm, and check the "
-            "data for extreme values. The last good resume point is runs/a/resume.safetensors."
+            "wanted a finite loss. Begin a new run with a lower learning rate (lr=, --lr) or a gradient clipped at a "
+            "smaller norm (clip=, --clip), and check the data for extreme values. The last good weights are in "
+            "runs/a/resume.safetensors."
         )
         assert isinstance(error, NonFiniteError)
 
@@ -79,7 +80,7 @@ class TestLossesThatAreNotFinite:
         model.bias.data.fill_(math.nan)
         with pytest.raises(DivergedError, match=r"the parameter bias \(100 % of it\) and 1 more") as caught:
             feed(Watch(every=2), [1.0, math.nan], model=model)
-        assert "Watch(every=1)" in caught.value.remedy
+        assert caught.value.remedy.endswith("looked at every 2 steps, so another may have been the first to go.")
 
     def test_a_look_finds_tensors_that_went_after_the_last_loss(self) -> None:
         model, watch = nn.Linear(2, 2), Watch()
@@ -113,8 +114,8 @@ class TestLossesThatRise:
             "training, step 160: got a mean loss of 11.4, above 11.2 for 40 steps, wanted not more than at the start, "
             "when losses were 7.2 to 9.2."
         )
-        assert "here" in caught.value.remedy
-        assert "diverged=None" in caught.value.remedy
+        assert caught.value.remedy.startswith("Begin a new run with a lower learning rate (lr=, --lr)")
+        assert caught.value.remedy.endswith("The last good weights are in here.")
 
     def test_a_spike_that_passes_does_not(self) -> None:
         watch = Watch(every=10, window=20, patience=2)
