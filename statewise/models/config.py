@@ -144,9 +144,8 @@ class LanguageModelConfig:
             activation=self.activation,
             temporal=self.temporal,
             stand_in=self._noise() if self.placement == PENALTY else None,
-            zero_biases=self.zero_biases,
-            generator=generator,
         )
+        model.initialise(generator, zero_biases=self.zero_biases)
         if self.weight_drop > 0.0:
             for layer in layers:
                 weight_drop(layer, [f"weight_hh_l{i}" for i in range(layer.num_layers)], p=self.weight_drop)

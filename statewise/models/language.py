@@ -61,8 +61,8 @@ class LanguageModel(nn.Module):
         temporal: the factor of the temporal activation penalty (TAR), on the top layer's output.
         stand_in: noise that is not drawn: its second-order penalty on what the head reads is added to the loss instead
             (deterministic Noisin, :func:`~statewise.objectives.deterministic_loss`); only for a softmax.
-        zero_biases: whether all biases start at 0, as in the paper, rather than as in torch.
-        generator: source of the initial weights; None means torch's global one.
+        generator: source of the embedding's and the head's first weights; None means torch's global one. The layers are
+            taken as they come: :meth:`initialise` fills everything.
 
     >>> import statewise
     >>> model = LanguageModel(50, statewise.LSTM(16, 16, 2, transforms=statewise.Noise("gaussian", 0.5)))
@@ -89,7 +89,6 @@ class LanguageModel(nn.Module):
         activation: float = 0.0,
         temporal: float = 0.0,
         stand_in: Noise | None = None,
-        zero_biases: bool = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -110,8 +109,7 @@ class LanguageModel(nn.Module):
         self.stand_in = stand_in
         if stand_in is not None:
             self._readout()  # refuses heads that have no such penalty
-        self.zero_biases = zero_biases
-        self.initialise(generator)
+        self._fill_own(generator)
 
     @property
     def _bottom(self) -> RecurrentLayer:
@@ -125,21 +123,26 @@ class LanguageModel(nn.Module):
         assert isinstance(layer, RecurrentLayer)
         return layer
 
-    def initialise(self, generator: torch.Generator | None = None) -> None:
-        """Fill all weights anew: embeddings U(-0.1, 0.1), others U(-1/sqrt(width), 1/sqrt(width)) (section 5)."""
+    def initialise(self, generator: torch.Generator | None = None, *, zero_biases: bool = True) -> None:
+        """Fill all weights anew: embeddings U(-0.1, 0.1), others U(-1/sqrt(width), 1/sqrt(width)) (section 5).
+
+        Args:
+            generator: source of the weights; None means torch's global one.
+            zero_biases: whether all biases start at 0, as in the paper, rather than as in torch.
+        """
+        for layer in self.layers:
+            assert isinstance(layer, RecurrentLayer)
+            layer.reset_parameters(generator)
+        self._fill_own(generator)
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if zero_biases and name.rpartition(".")[2].startswith("bias"):
+                    parameter.zero_()
+
+    def _fill_own(self, generator: torch.Generator | None) -> None:
         with torch.no_grad():
             self.embedding.weight.uniform_(-0.1, 0.1, generator=generator)
-            for layer in self.layers:
-                assert isinstance(layer, RecurrentLayer)
-                layer.reset_parameters(generator)
-                for name, parameter in layer.named_parameters():
-                    if self.zero_biases and name.startswith("bias"):
-                        parameter.zero_()
         self.head.initialise(generator)
-        with torch.no_grad():
-            for name, parameter in self.head.named_parameters():
-                if self.zero_biases and name.endswith("bias"):
-                    parameter.zero_()
 
     def forward(
         self, tokens: Tokens, state: State | None = None, *, generator: torch.Generator | None = None

@@ -20,7 +20,7 @@ TWO_PRODUCTS = ("MGU", "GRU(reset_before)")
 class KernelContract(EngineContract):
     """Inherit it, and name the kernel; the interpreter is slow, so a quick run takes a sample of the combinations."""
 
-    one_of: ClassVar[int] = 40
+    one_of: ClassVar[int] = 70
 
     def run(self, layer: RecurrentLayer, chain: Chain, case: Case, **options: Any) -> Pass:
         if not _has_kernel(layer, chain):

@@ -90,7 +90,7 @@ def test_one_generator_gives_one_loss(tokens: Tensor) -> None:
 
 def test_the_activation_penalty_reads_what_the_head_reads_and_the_temporal_one_does_not(tokens: Tensor) -> None:
     lstm = statewise.LSTM(7, 7).double()
-    options = {"outputs": (Noise("gaussian", 2.0, placement="last"), LockedDropout(0.5)), "zero_biases": False}
+    options = {"outputs": (Noise("gaussian", 2.0, placement="last"), LockedDropout(0.5))}
     model = LanguageModel(WORDS, lstm, activation=2.0, temporal=1.0, **options).double()  # type: ignore[arg-type]
     draw = torch.Generator().manual_seed(0)
     features, raw, _ = model.features(tokens[:-1], generator=draw)
@@ -119,6 +119,13 @@ def test_tied_weights_are_one_parameter_and_the_softmax_sees_no_dropped_word(tok
     features, _, _ = model.features(tokens, generator=torch.Generator().manual_seed(0))
     assert isinstance(model.head, Softmax)
     torch.testing.assert_close(model.head.logits(features), F.linear(features, model.embedding.weight, model.head.bias))
+
+
+def test_layers_are_taken_with_the_weights_that_they_have() -> None:
+    layer = statewise.LSTM(5, 5)
+    before = {name: parameter.detach().clone() for name, parameter in layer.named_parameters()}
+    LanguageModel(WORDS, layer)
+    assert all(torch.equal(parameter, before[name]) for name, parameter in layer.named_parameters())
 
 
 def test_biases_start_at_zero_unless_told_otherwise() -> None:
@@ -207,7 +214,7 @@ def test_a_penalty_can_stand_in_for_noise(tokens: Tensor) -> None:
     found = penalised.loss(tokens[:-1], tokens[1:])
     clean = drawn.eval().loss(tokens[:-1], tokens[1:]).nll
     torch.testing.assert_close(found.nll, clean)
-    many = tokens.repeat(1, 500)
+    many = tokens.repeat(1, 4000)
     with torch.no_grad():
         noisy = drawn.train().loss(many[:-1], many[1:], generator=torch.Generator().manual_seed(0)).total
     penalty = float((found.total - found.nll).detach())
