@@ -126,7 +126,7 @@ class Progress:
         self.close()
 
     def _fraction(self) -> float:
-        """How many epochs of this session are done, the present one in part."""
+        """How many epochs of this process are done, the present one in part."""
         return self._past + (min(self._done / self._steps, 1.0) if self._steps else 0.0)
 
     def _loss(self, name: str, value: float) -> str:
@@ -135,7 +135,7 @@ class Progress:
         return f"{name} {value:.3f} (perplexity {math.exp(value) if value < 700 else math.inf:.1f})"
 
     def _pace(self, seconds: float, total: float, done: float, at: int | None = None) -> list[str]:
-        """Speed, and the time left if the epochs to come are like those of this session."""
+        """Speed, and the time left if the epochs to come are like those of this process."""
         told = [f"{self._tokens / seconds:,.0f} {self.unit}/s"] if seconds > 0 and self._tokens else []
         left = self.epochs - (at if at is not None else self._epoch - 1 + done - self._past)
         if done > 0 and left > 0:
