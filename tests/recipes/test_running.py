@@ -120,10 +120,10 @@ def test_a_run_that_was_ended_by_its_rule_is_finished(tmp_path: Path) -> None:
     recipe = find_recipe("noisin/table3")
     case = recipe.steps(recipe.complete(Request(scale="smoke", rows=("none",))))[0]
     assert isinstance(case, Case)
-    settings = replace(case.settings, epochs=9, non_monotone=1, stop_non_monotone=True, lr=60.0, clip=None)
+    settings = replace(case.settings, epochs=30, non_monotone=1, stop_non_monotone=True, lr=60.0, divide=None)
     case = replace(case, settings=settings, config=replace(case.config, hidden=(4,)))
     result = train_language_model(case.config, settings, sample_corpus(), tmp_path / "run")
-    assert result.epochs < 9, "the rule has ended the run"
+    assert result.epochs < 30, "the rule has ended the run"
     found = finished(case, sample_corpus(), tmp_path / "run")
     assert found is not None
     assert found.epochs == result.epochs
