@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from statewise.train.tensorboard import TensorBoard
+from statewise.train.tensorboard import TensorBoard, summary_writer
 
 
 @contextmanager
@@ -25,8 +24,7 @@ def curves(folder: Path, *, wanted: bool) -> Iterator[Callable[[dict[str, Any]],
     if not wanted:
         yield None
         return
-    with tempfile.TemporaryDirectory() as place:
-        TensorBoard(place).close()  # without the extra this fails, before anything is trained
+    summary_writer()  # without the extra this fails, before anything is trained
     boards: list[TensorBoard] = []
 
     with ExitStack() as stack:
@@ -34,15 +32,7 @@ def curves(folder: Path, *, wanted: bool) -> Iterator[Callable[[dict[str, Any]],
         def write(record: dict[str, Any]) -> None:
             # Not earlier: a run begins in an empty folder.
             if not boards:
-                boards.append(stack.enter_context(_board(folder / "tensorboard", first=record["epoch"])))
+                boards.append(stack.enter_context(TensorBoard(folder / "tensorboard", first=record["epoch"])))
             boards[0].write(record, step=record["epoch"])
 
         yield write
-
-
-def _board(folder: Path, *, first: int) -> TensorBoard:
-    from torch.utils.tensorboard import SummaryWriter
-
-    # What a killed run has drawn from this epoch on is hidden, so that no epoch appears twice.
-    writer = SummaryWriter(log_dir=str(folder), purge_step=first)  # type: ignore[no-untyped-call, unused-ignore]
-    return TensorBoard(folder, writer=writer)

@@ -10,7 +10,7 @@ import torch
 from statewise.engine import compiled, device, explicit, reference
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError
-from statewise.kernels import load_triton
+from statewise.kernels import load_triton, transformed
 from statewise.native import load_native
 
 ENGINES = ("auto", "reference", "cpu", "triton")
@@ -123,7 +123,7 @@ def _why_not_cpu(call: Recurrence, *, differentiable_record: bool) -> str | None
         return f"the layer is on {weight.device}"
     if weight.dtype not in (torch.float32, torch.float64):
         return f"it computes in float32 and float64, not in {weight.dtype}"
-    if torch._C._are_functorch_transforms_active():
+    if transformed():
         return "torch.func transforms need autograd in every step"
     return _why_not_written(call, differentiable_record=differentiable_record)
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from statewise.kernels import load_triton
+from statewise.kernels import load_triton, transformed
 
 
 def cross_entropy(scores: Float[Tensor, "*rows words"], targets: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows"]:
@@ -68,5 +68,4 @@ def _fits(scores: Tensor, targets: Tensor) -> bool:
     """Whether the kernel takes these: not under torch.func's transforms, which cannot see through it."""
     if scores.device.type != "cuda" or scores.dtype == torch.float64 or targets.dtype != torch.int64:
         return False
-    transformed = torch._C._are_functorch_transforms_active()
-    return load_triton().available and load_triton().device == "cuda" and not transformed
+    return load_triton().available and load_triton().device == "cuda" and not transformed()

@@ -32,6 +32,15 @@ class TritonStatus:
         return "cpu" if self.interpreted else "cuda"
 
 
+def transformed() -> bool:
+    """Whether this runs inside a transform of torch.func, which cannot see into a kernel.
+
+    >>> transformed()
+    False
+    """
+    return bool(torch._C._are_functorch_transforms_active())
+
+
 @functools.cache
 def load_triton() -> TritonStatus:
     """Import Triton once and say what it can do here; nothing is raised.

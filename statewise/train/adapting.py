@@ -11,6 +11,7 @@ from statewise.data import Columns, TokenStream
 from statewise.models import LanguageModel
 from statewise.models.text import Score
 from statewise.train.dynamic import Convention, GradientStatistics, dynamic_evaluation, gradient_statistics
+from statewise.train.evaluation import columns_of
 
 SEGMENT = 5
 
@@ -57,7 +58,7 @@ def dynamic_perplexity(
     """
     if isinstance(train, TokenStream):
         train = language_statistics(model, train, segment=segment, batch=statistics_batch, device=device)
-    columns = Columns(stream, 1, overlap=True, remainder=True).to(device)
+    columns = columns_of(stream, 1, device)
     return dynamic_evaluation(
         _loss_of(model),
         model.named_parameters(),

@@ -16,6 +16,8 @@ class TensorBoard:
 
     Args:
         folder: where TensorBoard looks, e.g. the folder of a run.
+        first: the first step that is still to come: what a killed run has drawn from it on is hidden, so that no step
+            appears twice; None hides nothing.
         writer: what writes; by default torch's ``SummaryWriter``, which needs the extra ``track``.
 
     >>> class Writer:
@@ -28,8 +30,10 @@ class TensorBoard:
     loss 4.5 10
     """
 
-    def __init__(self, folder: Path | str, *, writer: Any = None) -> None:
-        self.writer = _summary_writer(Path(folder)) if writer is None else writer
+    def __init__(self, folder: Path | str, *, first: int | None = None, writer: Any = None) -> None:
+        if writer is None:
+            writer = summary_writer()(log_dir=str(folder), purge_step=first)
+        self.writer = writer
 
     def write(self, record: Mapping[str, Any], *, step: int) -> None:
         """Add a point to the curve of each finite number in a record.
@@ -55,7 +59,12 @@ class TensorBoard:
         self.close()
 
 
-def _summary_writer(folder: Path) -> Any:
+def summary_writer() -> Any:
+    """The class of torch's writer.
+
+    Raises:
+        MissingExtraError: the extra 'track' is not there.
+    """
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -65,4 +74,4 @@ def _summary_writer(folder: Path) -> Any:
             wanted="the extra 'track'",
             remedy="Install it: pip install 'statewise[track]'.",
         ) from error
-    return SummaryWriter(log_dir=str(folder))  # type: ignore[no-untyped-call, unused-ignore]
+    return SummaryWriter

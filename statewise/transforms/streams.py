@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statewise.kernels import load_triton
+from statewise.kernels import load_triton, transformed
 from statewise.native import load_native
 from statewise.transforms.counter import mixed, seed_of
 from statewise.transforms.recipes import Kind, Recipe, numbers
@@ -44,7 +44,7 @@ class Randomness:
         if self._generator is None and not stays:
             source = _CPU
         root = torch.randint(2**62, (), generator=self._generator, device=source)
-        return root if stays or _transformed() else int(root)
+        return root if stays or transformed() else int(root)
 
     def stream(self, *key: int) -> Stream:
         """The stream that belongs to a key, such as (transform, layer, direction)."""
@@ -93,7 +93,7 @@ class Stream:
         if out.is_meta or out.numel() == 0:
             return out
         root = self.randomness.root
-        if not _transformed():
+        if not transformed():
             return _filled(out, root, self.key, recipe)
         like = (tuple(out.shape), out.dtype, out.device)  # `out` itself cannot hold replicas
         if isinstance(root, int):
@@ -159,14 +159,9 @@ def indicator(numbers: Tensor, holds: Callable[..., Tensor], bound: float) -> Te
     >>> indicator(torch.tensor([0.2, 0.7]), torch.ge, 0.5)
     tensor([0., 1.])
     """
-    if _transformed():
+    if transformed():
         return holds(numbers, bound).to(numbers.dtype)  # vmap compares in place one replica after the other
     return holds(numbers, bound, out=numbers)
-
-
-def _transformed() -> bool:
-    """Whether this runs inside a transform of torch.func."""
-    return bool(torch._C._are_functorch_transforms_active())
 
 
 def _seed(root: int, key: tuple[int, ...]) -> int:
