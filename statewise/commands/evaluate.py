@@ -69,7 +69,7 @@ def run(arguments: Any, console: Console) -> None:
         name, stream = read_part(data, split, vocabulary, lower=lower)
         if way == "dynamic":
             _, train = read_part(data, "train", vocabulary, lower=lower)
-            found, how = _adapting(arguments, model, train, stream, device)
+            found, how = _adapting(arguments, model, train, stream, {"device": device, "console": console})
         else:
             found, how = _standing(arguments, model, stream, device)
     unknown = int((stream[1:] == vocabulary.unknown_id).sum())
@@ -109,13 +109,13 @@ def _standing(arguments: Any, model: LanguageModel, stream: TokenStream, device:
 
 
 def _adapting(
-    arguments: Any, model: LanguageModel, train: TokenStream, stream: TokenStream, device: torch.device
+    arguments: Any, model: LanguageModel, train: TokenStream, stream: TokenStream, where: dict[str, Any]
 ) -> tuple[Score, str]:
     """The score by a model that goes on learning, and how it was made."""
     given, usual = (arguments.lr, arguments.decay, arguments.epsilon), DYNAMIC[arguments.dynamic]
     lr, decay, epsilon = (known if asked is None else asked for asked, known in zip(given, usual, strict=True))
     steps: dict[str, Any] = {"lr": lr, "decay": decay, "epsilon": epsilon, "convention": arguments.dynamic}
-    found = dynamic_perplexity(model, train, stream, device=device, **steps)
+    found = dynamic_perplexity(model, train, stream, **where, **steps)
     return found, f", dynamic evaluation ({arguments.dynamic})"
 
 

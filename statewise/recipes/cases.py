@@ -11,7 +11,7 @@ from typing import Any
 from statewise.errors import ArgumentError
 from statewise.models import LanguageModelConfig
 from statewise.recipes.published import Published
-from statewise.train.dynamic import Convention
+from statewise.train.dynamic_steps import Convention
 from statewise.train.settings import TrainingSettings
 
 SCALES = ("full", "smoke")

@@ -145,7 +145,8 @@ class _Maker:
         model, _, _ = load_language_model(self.folder / step.after.name, device=self.device)
         with precisely(while_evaluating(step.after.settings.precision), self.device):
             batch = step.statistics_batch
-            statistics = language_statistics(model, self.corpus.train, batch=batch, device=self.device)
+            where: dict[str, Any] = {"device": self.device, "console": self.console}
+            statistics = language_statistics(model, self.corpus.train, batch=batch, **where)
             valid, test = (
                 dynamic_perplexity(
                     model,
@@ -155,7 +156,7 @@ class _Maker:
                     decay=step.decay,
                     epsilon=step.epsilon,
                     convention=step.convention,
-                    device=self.device,
+                    **where,
                 ).perplexity
                 for stream in (self.corpus.valid, self.corpus.test)
             )

@@ -3,7 +3,8 @@
 from statewise.train.adapting import dynamic_perplexity, language_statistics
 from statewise.train.averaging import Averaging, NonMonotone
 from statewise.train.choose_optimizer import build_optimizer
-from statewise.train.dynamic import GradientStatistics, dynamic_evaluation, gradient_statistics
+from statewise.train.dynamic import dynamic_evaluation, gradient_statistics
+from statewise.train.dynamic_steps import GradientStatistics
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 from statewise.train.fit import Checkpoints, TrainingResult, load_language_model, train_language_model
 from statewise.train.language import LanguageTraining, Update

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from rich.console import Console
 from torch import Tensor
 
 from statewise.data import Columns, TokenStream
 from statewise.models import LanguageModel
 from statewise.models.text import Score
-from statewise.train.dynamic import Convention, GradientStatistics, dynamic_evaluation, gradient_statistics
+from statewise.train.dynamic import dynamic_evaluation, gradient_statistics
+from statewise.train.dynamic_steps import Convention, GradientStatistics
 from statewise.train.evaluation import columns_of
+from statewise.train.progress import watched
 
 SEGMENT = 5
 
@@ -28,6 +31,7 @@ def dynamic_perplexity(
     segment: int = SEGMENT,
     statistics_batch: int = 100,
     device: torch.device | str = "cpu",
+    console: Console | None = None,
 ) -> Score:
     """Score every token of a stream but the first by a model that goes on learning from those before.
 
@@ -45,6 +49,7 @@ def dynamic_perplexity(
         segment: tokens after which the model learns.
         statistics_batch: columns in which the training text is read.
         device: where the model is.
+        console: where to tell of the progress; None for silence.
 
     >>> import statewise
     >>> from statewise.data import sample_corpus
@@ -57,12 +62,14 @@ def dynamic_perplexity(
     (True, True)
     """
     if isinstance(train, TokenStream):
-        train = language_statistics(model, train, segment=segment, batch=statistics_batch, device=device)
+        train = language_statistics(
+            model, train, segment=segment, batch=statistics_batch, device=device, console=console
+        )
     columns = columns_of(stream, 1, device)
     return dynamic_evaluation(
         _loss_of(model),
         model.named_parameters(),
-        columns.segments(segment),
+        watched(columns.segments(segment), "dynamic evaluation", total=columns.updates(segment), console=console),
         statistics=train,
         lr=lr * segment / SEGMENT,
         decay=decay * segment / SEGMENT,
@@ -79,6 +86,7 @@ def language_statistics(
     segment: int = SEGMENT,
     batch: int = 100,
     device: torch.device | str = "cpu",
+    console: Console | None = None,
 ) -> GradientStatistics:
     """How large the gradients of a language model are on its training text.
 
@@ -88,9 +96,13 @@ def language_statistics(
         segment: tokens of a segment.
         batch: columns in which the text is read.
         device: where the model is.
+        console: where to tell of the progress; None for silence.
     """
     columns = Columns(train, batch).to(device)
-    return gradient_statistics(_loss_of(model), model.named_parameters(), columns.segments(segment), model=model)
+    segments = watched(
+        columns.segments(segment), "gradient statistics", total=columns.updates(segment), console=console
+    )
+    return gradient_statistics(_loss_of(model), model.named_parameters(), segments, model=model)
 
 
 def _loss_of(model: LanguageModel) -> Any:

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from statewise.errors import ArgumentError, LengthError, ShapeError
+from statewise.errors import ArgumentError, LengthError
 from statewise.models.text import Score, in_mode
+from statewise.train.dynamic_steps import Convention, DecayedStep, GradientStatistics, SquaredGradients
+from statewise.train.step import TrainingStep
 
 # (inputs, targets, state) -> (sum of the negative log-likelihoods, number of targets, new state)
 Loss = Callable[[Any, Any, Any], tuple[Tensor, int | Tensor, Any]]
-Convention = Literal["new", "old"]
-
-
-@dataclass(frozen=True)
-class GradientStatistics:
-    """The root mean square of each parameter's gradient over training batches.
-
-    Args:
-        roots: ``sqrt(mean over batches of g^2)`` by the name of the parameter.
-        batches: how many batches the means are over.
-    """
-
-    roots: Mapping[str, Tensor]
-    batches: int
+Graph = Literal["auto"] | bool
 
 
 def gradient_statistics(
@@ -38,6 +26,7 @@ def gradient_statistics(
     batches: Iterable[tuple[Any, Any]],
     *,
     model: nn.Module | None = None,
+    graph: Graph = "auto",
 ) -> GradientStatistics:
     """How large the gradients are on the training set, with noise, dropout and weight drop off.
 
@@ -48,8 +37,10 @@ def gradient_statistics(
         loss: a function ``(inputs, targets, state) -> (sum of losses, number of targets, state)``; the first state is
             None.
         parameters: by name, as ``model.named_parameters()`` gives them.
-        batches: pairs of inputs and targets, in order.
-        model: what is put into eval mode meanwhile; without it, the loss must see to that.
+        batches: pairs of inputs and targets, in order: tensors, or tuples, lists and dicts of them, or None.
+        model: what is put into eval mode meanwhile; without it, the loss must see to that, and parameters that it
+            uses beside the given ones gather gradients.
+        graph: as in :class:`~statewise.train.TrainingStep`: "auto" replays a batch's work as a CUDA graph where it can.
 
     >>> weight = nn.Parameter(torch.tensor(2.0))
     >>> loss = lambda x, y, state: ((weight * x - y).square().sum(), x.numel(), None)
@@ -57,19 +48,11 @@ def gradient_statistics(
     >>> gradient_statistics(loss, {"weight": weight}, batches).roots["weight"].item() ** 2
     10.0...
     """
-    trained = _trained(parameters)
-    squares = [torch.zeros_like(each, requires_grad=False) for each in trained.values()]
-    count, state = 0, None
-    with _evaluating(model):
-        for inputs, targets in batches:
-            _, _, grads, state = _gradient(loss, list(trained.values()), inputs, targets, state)
-            torch._foreach_addcmul_(squares, grads, grads)
-            count += 1
+    gathered = SquaredGradients(_trained(parameters))
+    _, _, count = _walk(loss, gathered, batches, model, graph)
     if not count:
         raise LengthError(where="gradient_statistics.batches", got="no batch", wanted="at least one")
-    torch._foreach_div_(squares, float(count))
-    torch._foreach_sqrt_(squares)
-    return GradientStatistics(dict(zip(trained, squares, strict=True)), count)
+    return gathered.statistics(batches=count)
 
 
 def dynamic_evaluation(
@@ -83,6 +66,7 @@ def dynamic_evaluation(
     epsilon: float,
     convention: Convention = "new",
     model: nn.Module | None = None,
+    graph: Graph = "auto",
 ) -> Score:
     """Score a stream segment by segment, and after each score take a step on it.
 
@@ -106,7 +90,8 @@ def dynamic_evaluation(
         epsilon: what is added to the root, > 0.
         convention: "new" or "old", as above.
         model: what is put into eval mode meanwhile, so that noise, dropout and weight drop are off; without it, the
-            loss must see to that.
+            loss must see to that, and parameters that it uses beside the given ones gather gradients.
+        graph: as in :class:`~statewise.train.TrainingStep`: "auto" replays a batch's work as a CUDA graph where it can.
 
     >>> weight = nn.Parameter(torch.tensor(0.0))
     >>> loss = lambda x, y, state: ((weight - y).square().sum(), y.numel(), None)
@@ -121,95 +106,58 @@ def dynamic_evaluation(
     """
     adapting = _trained(parameters)
     rule = DecayedStep(adapting, statistics=statistics, lr=lr, decay=decay, epsilon=epsilon, convention=convention)
+    with rule.restored():
+        nll, tokens, _ = _walk(loss, rule, batches, model, graph)
+    if not tokens:
+        raise LengthError(where="dynamic_evaluation.batches", got="no target", wanted="at least one")
+    return Score(nll=nll, tokens=tokens)
+
+
+def _walk(
+    loss: Loss, optimizer: Optimizer, batches: Iterable[tuple[Any, Any]], model: nn.Module | None, graph: Graph
+) -> tuple[float, int, int]:
+    """Take a step on each batch; gives the sum of the losses, each found before its step, of targets and of batches."""
+    evaluated = model if model is not None else nn.ModuleList()
+
+    def mean(_: nn.Module, inputs: Any, targets: Any, state: Any) -> tuple[Tensor, Any]:
+        value, count, state = loss(inputs, targets, state)
+        if not isinstance(count, Tensor):
+            count = torch.full((), count, device=value.device)
+        # A segment without a target has no loss, and its mean would be 0 / 0.
+        return value / count.clamp(min=1), (value, count, state)
+
+    step = TrainingStep(evaluated, mean, optimizer, graph=graph)
     nll: Tensor | float = 0.0
     tokens: Tensor | int = 0
-    state = None
-    with _evaluating(model), rule.restored():
+    steps, state = 0, None
+    with _evaluating(evaluated), _only_these(optimizer, evaluated):
         for inputs, targets in batches:
-            value, count, grads, state = _gradient(loss, list(adapting.values()), inputs, targets, state)
-            nll, tokens = nll + value.double(), tokens + count
-            rule.step(grads)
-    if not int(tokens):
-        raise LengthError(where="dynamic_evaluation.batches", got="no target", wanted="at least one")
-    return Score(nll=float(nll), tokens=int(tokens))
-
-
-class DecayedStep:
-    """The step of dynamic evaluation: RMS-scaled descent with decay towards the parameters as they were.
-
-    Args:
-        parameters: what it moves, by name.
-        statistics: of the training set.
-        lr: the learning rate.
-        decay: the pull back.
-        epsilon: what is added to the root.
-        convention: "new" or "old".
-
-    >>> weights = {"a": nn.Parameter(torch.tensor(1.0)), "b": nn.Parameter(torch.tensor(-2.0))}
-    >>> statistics = GradientStatistics({"a": torch.tensor(0.3), "b": torch.tensor(0.1)}, batches=1)
-    >>> rule = DecayedStep(weights, statistics=statistics, lr=0.002, decay=0.1, epsilon=0.001)
-    >>> with rule.restored():
-    ...     _ = weights["a"].data.fill_(1.1), weights["b"].data.fill_(-2.2)
-    ...     rule.step([torch.tensor(0.2), torch.tensor(-0.4)])
-    ...     print([f"{weight.item():.5f}" for weight in weights.values()])
-    ['1.08367', '-2.18208']
-    """
-
-    def __init__(
-        self,
-        parameters: Mapping[str, nn.Parameter],
-        *,
-        statistics: GradientStatistics,
-        lr: float,
-        decay: float,
-        epsilon: float,
-        convention: Convention = "new",
-    ) -> None:
-        _check_settings(lr=lr, decay=decay, epsilon=epsilon, convention=convention)
-        _check_statistics(parameters, statistics)
-        self.parameters: list[Tensor] = list(parameters.values())
-        roots = [statistics.roots[name].to(each) for name, each in parameters.items()]
-        means = torch.stack([root.double().mean().cpu() for root in roots])
-        if convention == "old":
-            # The factor sqrt(N) cancels in R, but not in lr / (M + epsilon).
-            roots = [root * math.sqrt(statistics.batches) for root in roots]
-            means = means * math.sqrt(statistics.batches)
-        overall = float(means.mean() if convention == "new" else means.sum())
-        if not 0 < overall < math.inf:
-            raise ArgumentError(
-                where="statistics", got=f"roots of mean {overall}", wanted="a finite mean > 0", remedy="Gather it anew."
-            )
-        self._pulls = [(root * (decay / overall)).clamp_(max=1.0) for root in roots]
-        self._rates = [lr / (root + epsilon) for root in roots]
-        self._origin = [each.detach().clone() for each in self.parameters]
-
-    @torch.no_grad()
-    def step(self, grads: list[Tensor]) -> None:
-        """Move the parameters.
-
-        Args:
-            grads: one for each parameter, in order.
-        """
-        moves = torch._foreach_sub(self._origin, self.parameters)
-        torch._foreach_mul_(moves, self._pulls)
-        torch._foreach_addcmul_(moves, grads, self._rates, value=-1)
-        torch._foreach_add_(self.parameters, moves)
-
-    @contextmanager
-    def restored(self) -> Iterator[None]:
-        """A region after which the parameters are what they were when the rule was made."""
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                torch._foreach_copy_(self.parameters, self._origin)
+            _, (value, count, state) = step(inputs, targets, state)
+            nll, tokens, steps = nll + value.double(), tokens + count, steps + 1
+    return float(nll), int(tokens), steps
 
 
 @contextmanager
-def _evaluating(model: nn.Module | None) -> Iterator[None]:
+def _only_these(optimizer: Optimizer, model: nn.Module) -> Iterator[None]:
+    """A region in which gradients go to what the optimiser moves alone; afterwards all have those that they had."""
+    moved = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    grads = {parameter: parameter.grad for parameter in [*moved, *model.parameters()]}
+    others = [parameter for parameter in grads.keys() - set(moved) if parameter.requires_grad]
+    try:
+        for parameter in others:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in others:
+            parameter.requires_grad_(True)
+        for parameter, grad in grads.items():
+            parameter.grad = grad
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
     """A region in eval mode through which gradients flow, with the modes put back afterwards."""
-    evaluated = model if model is not None else nn.ModuleList()
-    with in_mode(evaluated, training=False), _fused_backward(evaluated), torch.enable_grad():
+    with in_mode(model, training=False), _fused_backward(model), torch.enable_grad():
         yield
 
 
@@ -227,29 +175,6 @@ def _fused_backward(model: nn.Module) -> Iterator[None]:
             layer.dropout, layer.training = dropout, training
 
 
-def _gradient(
-    loss: Loss, parameters: list[nn.Parameter], inputs: Any, targets: Any, state: Any
-) -> tuple[Tensor, int | Tensor, list[Tensor], Any]:
-    """Sum of losses, number of targets, gradient of their mean, and the state cut off from it."""
-    value, count, state = loss(inputs, targets, state)
-    # A segment without a target has no loss, and its mean would be 0 / 0.
-    least = count.clamp(min=1) if isinstance(count, Tensor) else max(count, 1)
-    grads = torch.autograd.grad(value / least, parameters, allow_unused=True, materialize_grads=True)
-    return value.detach(), count, list(grads), _detached(state)
-
-
-def _detached(state: Any) -> Any:
-    if isinstance(state, Tensor):
-        return state.detach()
-    if isinstance(state, tuple) and hasattr(state, "_fields"):
-        return type(state)(*(_detached(part) for part in state))
-    if isinstance(state, list | tuple):
-        return type(state)(_detached(part) for part in state)
-    if isinstance(state, Mapping):
-        return {key: _detached(part) for key, part in state.items()}
-    return state
-
-
 def _trained(
     parameters: Mapping[str, nn.Parameter] | Iterable[tuple[str, nn.Parameter]],
 ) -> dict[str, nn.Parameter]:
@@ -262,30 +187,3 @@ def _trained(
     if not first:
         raise ArgumentError(where="parameters", got="none that is trained", wanted="at least one")
     return {name: parameter for parameter, name in first.items()}
-
-
-def _check_settings(*, lr: float, decay: float, epsilon: float, convention: str) -> None:
-    for name, number in (("lr", lr), ("decay", decay)):
-        if not 0 <= number < math.inf:
-            raise ArgumentError(where=f"dynamic_evaluation.{name}", got=number, wanted="a number >= 0")
-    if not 0 < epsilon < math.inf:
-        raise ArgumentError(
-            where="dynamic_evaluation.epsilon",
-            got=epsilon,
-            wanted="a number > 0",
-            remedy="A word that the training set lacks has a root of 0.",
-        )
-    if convention not in ("new", "old"):
-        raise ArgumentError(where="dynamic_evaluation.convention", got=convention, wanted='"new" or "old"')
-
-
-def _check_statistics(parameters: Mapping[str, nn.Parameter], statistics: GradientStatistics) -> None:
-    for name, parameter in parameters.items():
-        root = statistics.roots.get(name)
-        if root is None or root.shape != parameter.shape:
-            raise ShapeError(
-                where=f"statistics.roots[{name!r}]",
-                got="nothing" if root is None else f"shape {tuple(root.shape)}",
-                wanted=f"the parameter's {tuple(parameter.shape)}",
-                remedy="Gather the statistics with the same model and parameters.",
-            )

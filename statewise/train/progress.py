@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from rich import progress as bars
 from rich.console import Console
 from torch import Tensor
 
 from statewise.errors import ArgumentError
+
+Item = TypeVar("Item")
 
 
 class Progress:
@@ -143,15 +145,51 @@ class Progress:
         return told
 
 
+def watched(
+    items: Iterable[Item],
+    what: str,
+    *,
+    total: int,
+    console: Console | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Item]:
+    r"""The same items, with a bar on a terminal while they are walked through, and a line at the end elsewhere.
+
+    Args:
+        items: what is walked through.
+        what: is done with them.
+        total: how many they are.
+        console: where to write; None writes nothing.
+        clock: gives the time in seconds.
+
+    >>> import io
+    >>> page = Console(file=io.StringIO())
+    >>> sum(watched([1, 2], "adding", total=2, console=page, clock=iter([0, 61]).__next__))
+    3
+    >>> page.file.getvalue()
+    'adding: 1:01\n'
+    """
+    if console is None:
+        yield from items
+        return
+    began = clock()
+    if console.is_terminal:
+        columns = (*_columns(), bars.TimeRemainingColumn())
+        with bars.Progress(*columns, console=console, transient=True) as bar:
+            yield from bar.track(items, total=total, description=what)
+    else:
+        yield from items
+    console.print(f"{what}: {_clock_time(clock() - began)}", markup=False, highlight=False, soft_wrap=True)
+
+
 def _bar(console: Console) -> bars.Progress:
-    columns: list[Any] = [
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(bar_width=20),
-        bars.TaskProgressColumn(),
-        bars.TextColumn("{task.fields[told]}", markup=False),
-    ]
+    columns = (*_columns(), bars.TextColumn("{task.fields[told]}", markup=False))
     # Drawn by the loop itself: a thread would draw while the loop waits for the interpreter.
     return bars.Progress(*columns, console=console, auto_refresh=False, transient=True)
+
+
+def _columns() -> tuple[bars.ProgressColumn, ...]:
+    return bars.TextColumn("{task.description}"), bars.BarColumn(bar_width=20), bars.TaskProgressColumn()
 
 
 def _clock_time(seconds: float) -> str:

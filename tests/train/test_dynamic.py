@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy
 
 import statewise
 from statewise.errors import ArgumentError, LengthError, ShapeError
-from statewise.train.dynamic import DecayedStep, GradientStatistics, dynamic_evaluation, gradient_statistics
+from statewise.train.dynamic import dynamic_evaluation, gradient_statistics
+from statewise.train.dynamic_steps import DecayedStep, GradientStatistics
 from statewise.transforms import Noise
 from statewise.weights import weight_drop
 from support import tolerance
@@ -99,7 +100,8 @@ class TestTheStep:
         with rule.restored():
             weights["a"].data.fill_(1.1)
             weights["b"].data.fill_(-2.2)
-            rule.step([torch.tensor(0.2, dtype=DTYPE), torch.tensor(-0.4, dtype=DTYPE)])
+            weights["a"].grad, weights["b"].grad = (torch.tensor(grad, dtype=DTYPE) for grad in (0.2, -0.4))
+            rule.step()
             assert tuple(weight.item() for weight in weights.values()) == pytest.approx(moved, abs=5e-8)
         assert tuple(weight.item() for weight in weights.values()) == (1.0, -2.0)
 
@@ -108,8 +110,19 @@ class TestTheStep:
         statistics = GradientStatistics({"w": torch.tensor([1e-3, 1e3], dtype=DTYPE)}, batches=1)
         rule = DecayedStep({"w": weight}, statistics=statistics, lr=0.0, decay=0.9, epsilon=1e-3)
         weight.data.fill_(1.0)
-        rule.step([torch.zeros(2, dtype=DTYPE)])
+        weight.grad = torch.zeros(2, dtype=DTYPE)
+        rule.step()
         assert weight.tolist() == pytest.approx([1 - 0.9 * 1e-3 / 500, 0.0], abs=1e-8)
+
+    def test_a_parameter_without_a_gradient_is_only_pulled_back(self) -> None:
+        weights = {name: nn.Parameter(torch.zeros(1, dtype=DTYPE)) for name in "ab"}
+        statistics = GradientStatistics({name: torch.ones(1, dtype=DTYPE) for name in "ab"}, batches=1)
+        rule = DecayedStep(weights, statistics=statistics, lr=0.1, decay=0.25, epsilon=1.0)
+        for weight in weights.values():
+            weight.data.fill_(1.0)
+        weights["b"].grad = torch.ones(1, dtype=DTYPE)
+        rule.step()
+        assert [weight.item() for weight in weights.values()] == pytest.approx([0.75, 0.70])
 
     @pytest.mark.parametrize(
         ("options", "text"),
@@ -262,6 +275,32 @@ class TestEvaluation:
         assert [model.training, model.dropout.training, model.recurrent.training] == [True, False, True]
         assert model.recurrent.dropout == 0.5
 
+    @EVERY_MODEL
+    def test_some_parameters_alone_can_adapt_and_gradients_that_a_user_keeps_are_still_there(
+        self, recurrent: Any, generator: torch.Generator
+    ) -> None:
+        model, batches = settled(recurrent, generator), stream(generator)
+        for parameter in model.parameters():
+            parameter.grad = torch.full_like(parameter, 2.0)
+        model.embed.weight.requires_grad_(False)
+        kept = {name: (parameter.grad, parameter.requires_grad) for name, parameter in model.named_parameters()}
+        some, seen = {"decode.bias": model.decode.bias}, []
+
+        def loss(inputs: Tensor, targets: Tensor, state: Any) -> Any:
+            seen.append([name for name, parameter in model.named_parameters() if parameter.requires_grad])
+            return model.loss(inputs, targets, state)
+
+        statistics = gradient_statistics(loss, some, batches, model=model)
+        options: dict[str, Any] = {"statistics": statistics, "lr": 0.1, "decay": 0.1, "epsilon": 0.1}
+        moving = dynamic_evaluation(loss, some, batches, model=model, **options)
+        assert moving.nll != pytest.approx(plain_evaluation(model, batches), rel=1e-9)
+        assert seen == [["decode.bias"]] * 12
+        for name, parameter in model.named_parameters():
+            assert isinstance(parameter.grad, Tensor)
+            assert parameter.grad is kept[name][0]
+            assert parameter.requires_grad == kept[name][1]
+            assert parameter.grad.unique().tolist() == [2.0]
+
     @pytest.mark.parametrize("kind", [int, torch.tensor])
     def test_a_segment_without_targets_does_no_harm(self, kind: Any) -> None:
         weight = nn.Parameter(torch.zeros(1, dtype=DTYPE))
@@ -336,3 +375,37 @@ class TestEvaluation:
             scores.append(score.nll)
         assert scores[0] == pytest.approx(expected, rel=1e-9)
         assert scores[1] != pytest.approx(expected, rel=1e-9)
+
+    @pytest.mark.gpu
+    @EVERY_MODEL
+    @pytest.mark.parametrize("kind", [int, torch.tensor])
+    def test_on_a_device_captured_steps_are_eager_ones(
+        self, recurrent: Any, kind: Any, generator: torch.Generator
+    ) -> None:
+        model, batches = settled(recurrent, generator).cuda(), stream(generator, segments=12)
+        moved = [(inputs.cuda(), targets.cuda()) for inputs, targets in batches]
+        short = [(inputs[:3], targets[:3]) for inputs, targets in moved[:1]]
+        calls = 0
+
+        def loss(inputs: Tensor, targets: Tensor, state: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            value, count, state = model.loss(inputs, targets, state)
+            return value, count if kind is int else torch.full((), count, device="cuda"), state
+
+        def run(graph: Any) -> tuple[float, GradientStatistics]:
+            parameters = dict(model.named_parameters())
+            options: dict[str, Any] = {"lr": 0.05, "decay": 0.1, "epsilon": 1e-3, "model": model, "graph": graph}
+            statistics = gradient_statistics(loss, parameters, moved, model=model, graph=graph)
+            score = dynamic_evaluation(loss, parameters, moved + short, statistics=statistics, **options)
+            assert score.tokens == 63
+            return score.nll, statistics
+
+        (eager, plain), seen = run(False), calls
+        captured, same = run(True)
+        assert seen == 25
+        assert calls - seen == 11  # without a state, three rehearsals and a capture; twice, and the short segment
+        assert captured == pytest.approx(eager, rel=1e-9)
+        for name, root in plain.roots.items():
+            torch.testing.assert_close(same.roots[name], root, **tolerance(DTYPE))
+        assert all(parameter.grad is None for parameter in model.parameters())

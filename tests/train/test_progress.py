@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 from statewise.errors import ArgumentError, MissingExtraError
-from statewise.train.progress import Progress
+from statewise.train.progress import Progress, watched
 from statewise.train.tensorboard import TensorBoard
 
 
@@ -155,3 +155,19 @@ class TestTensorBoard:
             board.write(record, step=7)
         assert board.writer.points == [("loss", 1.5, 7), ("epoch", 3, 7)]
         assert board.writer.closed
+
+
+def test_what_is_watched_has_a_bar_on_a_terminal_which_goes_away_when_the_walk_does() -> None:
+    console, text = page(terminal=True)
+    half = watched("abcd", "reading", total=4, console=console)
+    seen = [next(half), next(half)]
+    half.close()  # type: ignore[attr-defined]
+    assert "reading" in text.getvalue()
+    assert "reading:" not in text.getvalue()  # the line at the end belongs to what came to its end
+    assert list(watched("abcd", "reading", total=4, console=console)) == list("abcd")
+    assert text.getvalue().rstrip().endswith("reading: 0:00")
+    assert seen == ["a", "b"]
+
+
+def test_what_is_watched_without_a_console_is_only_walked_through() -> None:
+    assert list(watched(range(3), "reading", total=3, console=None)) == [0, 1, 2]
