@@ -12,5 +12,5 @@ RECIPE = LanguageTable(
     data="ptb",
     table=TABLE3,
     usual_rows=("none", "gaussian", "bernoulli", "chi-square", "dropout", "dropout+gaussian", "dropout+beta"),
-    paces={"medium": Pace(gpu=1.5, cpu=800.0), "large": Pace(gpu=4.0, cpu=3000.0)},
+    paces={"medium": Pace(gpu=1.0, cpu=800.0), "large": Pace(gpu=3.5, cpu=3000.0)},
 )

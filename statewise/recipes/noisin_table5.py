@@ -52,7 +52,7 @@ class MixtureTable(Recipe):
     usual_rows = (NOISIN,)
     sizes = ("22M",)
     epochs = 400
-    paces = {"22M": Pace(gpu=33.0, cpu=3700.0)}  # noqa: RUF012
+    paces = {"22M": Pace(gpu=6.5, cpu=3700.0)}  # noqa: RUF012
 
     def complete(self, request: Request) -> Request:
         # Not fed back: weight drop and locked dropout act on the recurrence already.
