@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP_INSTALL := $(PY) -m pip install --quiet --quiet --constraint constraints.txt
-PYTEST := $(PY) -m pytest
+# One process a core, up to four: each imports torch. A process that is done takes tests from the other's heap.
+PYTEST := $(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 SOURCES := $(wildcard statewise tests benchmarks examples conftest.py)
 
 # Stamps: an environment is made once, and filled again only when what it is made from has changed.

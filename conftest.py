@@ -12,6 +12,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+# Several test processes share the cores: their threads, and those of the programs they start, would only get in each
+# other's way. Tests of what threads do ask for them.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(1)
+
 # Contract classes and helpers are no test files, so pytest must be told to explain their assertions too.
 pytest.register_assert_rewrite("contracts", "support")
 

@@ -510,7 +510,9 @@ class TestTransforms:
             LSTM(INPUT, HIDDEN, transforms=[twice, twice])
 
     @pytest.mark.parametrize("kind", [LSTM, OrthogonalRNN])
-    @pytest.mark.parametrize("wrong", [object(), None, "noise", Noise, nn.Dropout(0.5)], ids=str)
+    @pytest.mark.parametrize(
+        "wrong", [object(), None, "noise", Noise, nn.Dropout(0.5)], ids=["object", "None", "name", "class", "module"]
+    )
     def test_what_is_no_transform_is_refused(self, kind: Any, wrong: Any) -> None:
         with refused(ArgumentError, f"statewise.{kind.__name__}.transforms", repr(wrong), "transforms of statewise"):
             kind(INPUT, HIDDEN, transforms=[Zoneout(0.5), wrong])
