@@ -48,7 +48,8 @@ class SquaredGradients(Optimizer):
     def __init__(self, parameters: Mapping[str, nn.Parameter]) -> None:
         super().__init__(parameters.values(), {})
         self.parameters: dict[str, Tensor] = dict(parameters)
-        self._squares = [torch.zeros_like(each, requires_grad=False) for each in parameters.values()]
+        for each in parameters.values():
+            self.state[each]["squares"] = torch.zeros_like(each, requires_grad=False)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -57,7 +58,7 @@ class SquaredGradients(Optimizer):
         Args:
             closure: not taken: a step is one evaluation.
         """
-        grads, squares = _graded(self.parameters.values(), self._squares)
+        grads, squares = _graded(self.parameters.values(), self._squares())
         if grads:
             torch._foreach_addcmul_(squares, grads, grads)
 
@@ -67,8 +68,11 @@ class SquaredGradients(Optimizer):
         Args:
             batches: over how many batches.
         """
-        roots = torch._foreach_sqrt(torch._foreach_div(self._squares, float(batches)))
+        roots = torch._foreach_sqrt(torch._foreach_div(self._squares(), float(batches)))
         return GradientStatistics(dict(zip(self.parameters, roots, strict=True)), batches)
+
+    def _squares(self) -> list[Tensor]:
+        return [self.state[each]["squares"] for each in self.parameters.values()]
 
 
 class DecayedStep(Optimizer):

@@ -18,6 +18,7 @@ from statewise.train.dynamic_steps import DecayedStep, GradientStatistics
 from statewise.transforms import Noise
 from statewise.weights import weight_drop
 from support import tolerance
+from train.playing import stand_in
 
 WORDS = 11
 DTYPE = torch.float64
@@ -352,6 +353,29 @@ class TestEvaluation:
                 decay=0.1,
                 epsilon=0.1,
             )
+
+    @EVERY_MODEL
+    def test_steps_that_are_played_as_a_graph_are_eager_ones(
+        self, recurrent: Any, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model, batches = settled(recurrent, generator), stream(generator, segments=12)
+
+        def run(**options: Any) -> tuple[float, GradientStatistics]:
+            statistics = gradient_statistics(model.loss, model.named_parameters(), batches, model=model, **options)
+            rule: dict[str, Any] = {"statistics": statistics, "lr": 0.05, "decay": 0.1, "epsilon": 1e-3, **options}
+            return dynamic_evaluation(
+                model.loss, model.named_parameters(), batches, model=model, **rule
+            ).nll, statistics
+
+        eager, expected = run(graph=False)
+        recorders = stand_in(monkeypatch)
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        played, statistics = run()
+        # The first call has no state, and three more are rehearsals.
+        assert [(recorder.rehearsals, len(recorder.recordings)) for recorder in recorders] == [(4, 1), (4, 1)]
+        assert played == pytest.approx(eager, rel=1e-12)
+        assert all(torch.allclose(statistics.roots[name], root, rtol=1e-12) for name, root in expected.roots.items())
+        assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
     @pytest.mark.gpu
     @EVERY_MODEL
