@@ -12,11 +12,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-# Several test processes share the cores: their threads, and those of the programs they start, would only get in each
-# other's way. Tests of what threads do ask for them.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    torch.set_num_threads(1)
+# Networks of a few units gain nothing from threads, and where several test processes share the cores they lose much; so
+# do the programs that tests start. Tests of what threads do ask for them by `support.threads`.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_num_threads(1)
 
 # Contract classes and helpers are no test files, so pytest must be told to explain their assertions too.
 pytest.register_assert_rewrite("contracts", "support")
@@ -80,12 +79,3 @@ def as_users_have_it() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Networks of a few units gain nothing from threads, and on a busy machine lose much."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
@@ -37,6 +39,17 @@ def tolerance(dtype: torch.dtype) -> Tolerance:
     {'rtol': 1e-10, 'atol': 1e-10}
     """
     return _TOLERANCES[dtype].copy()
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """A region in which torch has so many threads; elsewhere a test has one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def shared_data(name: str) -> Path:

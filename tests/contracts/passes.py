@@ -285,15 +285,6 @@ def assert_close(actual: Tensor, expected: Tensor, name: str, *, scale: float = 
 class FreshInputs:
     """Tests whose inputs differ in each run, and whose failures can be repeated."""
 
-    @pytest.fixture(autouse=True, scope="class")
-    @classmethod
-    def one_thread(cls) -> Iterator[None]:
-        """The tensors of these tests are tiny: on a busy machine threads would mostly wait for each other."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        yield
-        torch.set_num_threads(before)
-
     @pytest.fixture
     def seed(self, request: pytest.FixtureRequest) -> int:
         """A fresh seed; with ``--hypothesis-seed=N`` it is N, and under CI a function of the test's name."""

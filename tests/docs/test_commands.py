@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from markdown_it import MarkdownIt
 
 from statewise.cli import main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = ["language-models.md", "reproduce.md"]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("page", PAGES)

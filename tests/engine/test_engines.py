@@ -13,6 +13,7 @@ from contracts.members import MEMBERS
 from contracts.passes import EVERY_DTYPE, Case, assert_same, only, run
 from statewise import LSTM
 from statewise.errors import EngineError
+from support import threads
 
 
 class TestPython(EngineContract):
@@ -37,11 +38,8 @@ class TestNative(EngineContract):
         case, chain = Case(steps=3, batch=35, inputs=37, hidden=67, seed=seed), CHAINS["noise, centroids, zoneout"]
         layer = MEMBERS[name].build(case, transforms=chain.transforms)
         alone = run(layer, case, form=self.form)
-        torch.set_num_threads(2)
-        try:
+        with threads(2):
             together = run(layer, case, form=self.form)
-        finally:
-            torch.set_num_threads(1)
         assert_same(together, alone)
 
 

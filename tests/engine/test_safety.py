@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 import statewise
 from statewise import LSTM, Centroids, Draws, Noise, Pairing, ThroughTimeMix, Zoneout
 from statewise.errors import ArgumentError, LengthError, ShapeError
+from support import threads
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
@@ -88,10 +89,8 @@ def test_a_draw_changed_before_the_backward_pass_is_noticed() -> None:
 
 @pytest.fixture
 def three_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
+    with threads(3):
+        yield
 
 
 LAYERS = ("RNN", "MGU", "GRU", "LSTM", "PeepholeLSTM", "RAC")

@@ -59,14 +59,6 @@ MEMORIES = (LSTM, PeepholeLSTM)
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @contextmanager
 def refused(error: type[StatewiseError], *words: str) -> Iterator[None]:
     """Within, an error of exactly this type is raised, whose text holds all these words."""

@@ -41,7 +41,7 @@ from statewise import (
 from statewise.errors import EngineError
 from statewise.transforms.laws import LAWS
 from statewise.weights import weight_drop
-from support import tolerance
+from support import threads, tolerance
 
 INPUT, HIDDEN, STEPS, BATCH = 3, 5, 4, 2
 LAYERS: list[Any] = [RNN, MGU, GRU, LSTM, PeepholeLSTM, RAC, OrthogonalRNN]
@@ -54,14 +54,6 @@ SOME_OF_ALL: tuple[Transform, ...] = (
     Centroids(3, transition="noisy"),
     LockedDropout(0.3),
 )
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -319,10 +311,10 @@ class TestGradModes:
     def test_a_large_draw_in_inference_mode_is_the_same_on_several_threads(self) -> None:
         layer = LSTM(4, 200, transforms=Noise("gaussian", 0.3))
         x = torch.randn(20, 32, 4)
-        torch.set_num_threads(2)
-        expected = layer(x, generator=torch.Generator().manual_seed(5))[0].detach()
-        with torch.inference_mode():
-            output = layer(x, generator=torch.Generator().manual_seed(5))[0]
+        with threads(2):
+            expected = layer(x, generator=torch.Generator().manual_seed(5))[0].detach()
+            with torch.inference_mode():
+                output = layer(x, generator=torch.Generator().manual_seed(5))[0]
         torch.testing.assert_close(output, expected, rtol=0, atol=0)
 
     @EVERY_LAYER
@@ -564,9 +556,8 @@ class TestThreads:
         x, hx = torch.randn(6, 33, 40, generator=generator), torch.randn(1, 33, 64, generator=generator)
         start = (hx, hx) if layer.cell.has_memory else hx
         draws, found = layer.draw(x), []
-        with only(form):
-            for threads in (1, 2):
-                torch.set_num_threads(threads)
+        for count in (1, 2):
+            with only(form), threads(count):
                 found.append(outcome(layer, x, hx=start, draws=draws))
         scale = max(float(gradient.abs().max()) for gradient in found[0][1].values())
         torch.testing.assert_close(found[1][0], found[0][0], **tolerance(x.dtype))
@@ -575,9 +566,9 @@ class TestThreads:
     def test_what_is_drawn_does_not_depend_on_the_number_of_threads(self) -> None:
         layer, x = LSTM(4, 200, transforms=SOME_OF_ALL), torch.randn(20, 32, 4)
         found = []
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            found.append(layer.draw(x, generator=torch.Generator().manual_seed(3)).tensors)
+        for count in (1, 2):
+            with threads(count):
+                found.append(layer.draw(x, generator=torch.Generator().manual_seed(3)).tensors)
         torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
 
 

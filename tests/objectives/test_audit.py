@@ -32,7 +32,7 @@ from statewise.transforms import Sizes, Stream
 from statewise.weights import weight_drop
 
 # A pass of the auditor is hundreds of calls, each of which would have its annotations checked.
-pytestmark = pytest.mark.usefixtures("one_thread", "as_users_have_it")
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 
 def slow(transforms: Any) -> Any:

@@ -21,8 +21,6 @@ from statewise.transforms.laws import LAWS
 DOUBLE = torch.float64
 each_likelihood = pytest.mark.parametrize("likelihood", [Categorical(), Bernoulli()], ids=["softmax", "sigmoids"])
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def random(seed: int, *shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)

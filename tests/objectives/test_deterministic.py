@@ -44,7 +44,7 @@ def test_the_sensitivity_of_each_unit_is_logged_without_gradient() -> None:
     torch.testing.assert_close(0.25 / 2 * found.sensitivity.sum(), found.penalty.detach())
 
 
-@pytest.mark.usefixtures("one_thread", "as_users_have_it")
+@pytest.mark.usefixtures("as_users_have_it")
 def test_it_trains_a_network_to_a_smaller_penalty_than_the_plain_loss_does() -> None:
     found = {}
     for strength in (0.0, 5.0):

@@ -23,8 +23,6 @@ each_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda 
 each_law = pytest.mark.parametrize("law", LAWS)
 SMOOTH = [name for name in LAWS if name != "bernoulli"]
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def make(likelihood: Likelihood, *, units: int = 2) -> tuple[Readout, Tensor]:
     weight = torch.cos(torch.arange(units * 3, dtype=DOUBLE)).view(units, 3) / 2

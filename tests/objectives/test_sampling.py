@@ -13,8 +13,6 @@ from statewise import GRU, LSTM, Noise
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.objectives import k_sample_loss, tile, tile_state
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 LOSS = nn.MSELoss()
 
 

@@ -21,9 +21,6 @@ SEEDS = st.integers(0, 2**32 - 1)
 STEPS, BATCH, WIDTH, HIDDEN = 7, 5, 3, 4
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def sigmoid(a: Array) -> Array:
     value: Array = 1 / (1 + np.exp(-a))
     return value

@@ -27,9 +27,6 @@ WH = ([[1, 1], [0, 1]], [[1, 0], [1, 1]], [[2, 1], [1, 1]])
 WO = torch.tensor([1.0, 2.0], dtype=DOUBLE)
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def normal(*shape: int, seed: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
 

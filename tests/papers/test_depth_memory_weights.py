@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import given
@@ -128,16 +126,6 @@ def test_the_full_capacity_step_as_printed_in_the_thesis_fails_that_test() -> No
     assert 450 < raised < 650
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Thousands of small matrices gain nothing from threads, and on a busy machine lose much."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("one_thread")
 def test_the_full_capacity_update_drifts_and_scornn_does_not() -> None:
     """A synthetic Figure 1.2, R = 116, eta = 1e-2: after 100 steps 6e-5 in float32 arithmetic, 3e-6 for scoRNN.
 

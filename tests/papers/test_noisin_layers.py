@@ -41,9 +41,6 @@ SIGMAS = 5
 DOUBLE = torch.float64
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def masks(units: int) -> Tensor:
     """Every multiplier of so many units under Bernoulli(1/2) noise, one a row; all rows are equally likely."""
     return torch.tensor(list(itertools.product((0.0, 2.0), repeat=units)), dtype=DOUBLE)

@@ -27,7 +27,7 @@ from support import doubles, fill
 
 DOUBLE = torch.float64
 
-pytestmark = pytest.mark.usefixtures("one_thread", "as_users_have_it")
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 # The fixture F.
 V = torch.sin(4 * torch.arange(3, dtype=DOUBLE)[:, None] + torch.arange(4, dtype=DOUBLE) + 1)

@@ -23,9 +23,6 @@ EXACT: Tolerance = {"rtol": 1e-12, "atol": 1e-12}
 Kind = Callable[..., RecurrentLayer]
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def network(kind: Kind, **options: Any) -> RecurrentLayer:
     """A layer of random weights, the peepholes among them, that can mix through time."""
     generator = torch.Generator().manual_seed(2020)

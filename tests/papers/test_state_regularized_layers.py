@@ -24,9 +24,6 @@ SEEDS = st.integers(0, 2**32 - 1)
 START, END = 2, 3
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 

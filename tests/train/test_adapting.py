@@ -26,7 +26,7 @@ def short_corpus() -> Corpus:
 
 
 @pytest.fixture
-def model(generator: torch.Generator, one_thread: None) -> LanguageModel:
+def model(generator: torch.Generator) -> LanguageModel:
     config = LanguageModelConfig(hidden=(6,), noise="gaussian", gamma=0.5, weight_drop=0.5, output_dropout=0.5)
     return config.build(len(short_corpus().vocabulary), generator=generator).double()
 

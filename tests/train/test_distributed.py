@@ -21,8 +21,6 @@ from train.killable import KINDS
 
 SCRIPT = Path(__file__).with_name("killable.py")
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def command(folder: Path, *options: str) -> list[str]:
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]

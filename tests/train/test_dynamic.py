@@ -23,8 +23,6 @@ from train.playing import stand_in
 WORDS = 11
 DTYPE = torch.float64
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 class Model(nn.Module):
     """A tiny language model with everything on that must be off in evaluation."""

@@ -12,7 +12,6 @@ from statewise.errors import ArgumentError
 from statewise.models import LanguageModel, LanguageModelConfig
 from statewise.train import evaluate_stream, evaluate_with_noise
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 STREAM = TokenStream(sample_corpus().valid[:301].numpy())
 
 

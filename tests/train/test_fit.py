@@ -32,8 +32,6 @@ CPU = torch.device("cpu")
 CONFIG = LanguageModelConfig(hidden=(8,))
 SETTINGS = TrainingSettings(epochs=1, batch=10, bptt=40, lr=5.0)
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def shortened(**tokens: int) -> Corpus:
     """The sample with some parts cut off."""

@@ -18,7 +18,6 @@ from statewise.train.obstacles import obstacle
 from support import tolerance
 from train.playing import OPTIMIZERS, StandIn, Tagger, batches, by_hand, carried, squared, stand_in
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 NAMES = (torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adamax, torch.optim.Adadelta)
 MORE: dict[str, Any] = OPTIMIZERS | {kind.__name__: lambda p, kind=kind: kind(p, lr=0.01) for kind in NAMES}
 CAPTURED = StepPlan(captured=True)

@@ -38,8 +38,6 @@ CORPUS = replace(WHOLE, train=first(WHOLE.train, 2500), valid=first(WHOLE.valid,
 CONFIG = LanguageModelConfig(hidden=(8, 8))
 SETTINGS = TrainingSettings(epochs=2, batch=10, bptt=20, lr=5.0)
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def seeded(config: LanguageModelConfig = CONFIG) -> LanguageModel:
     return config.build(len(CORPUS.vocabulary), generator=torch.Generator().manual_seed(1111))

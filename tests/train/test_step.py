@@ -15,7 +15,6 @@ from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.train import CaptureError, StepPlan, TrainingStep
 from train.playing import OPTIMIZERS, Tagger, batches, by_hand, carried, squared
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 EVERY_OPTIMIZER = pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS.keys())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -373,16 +372,6 @@ def test_keep_and_rho_together_are_an_error() -> None:
 # --- drift -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Thousands of small matrices gain nothing from threads, and on a busy machine lose much."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("one_thread")
 def test_ten_thousand_random_steps_leave_the_weight_orthogonal(generator: torch.Generator) -> None:
     """Over 10,000 random steps of a real optimiser ``||W W^T - I||_F <= 1e-5`` in float32 at size 64."""
     cell = scaled_cayley(nn.RNNCell(1, 64), "weight_hh", generator=generator)
