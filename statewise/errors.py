@@ -71,6 +71,21 @@ class SecondDerivativeError(EngineError):
 class MissingExtraError(StatewiseError, ImportError):
     """An optional dependency is not installed."""
 
+    @classmethod
+    def of(cls, where: str, *, package: str, extra: str) -> MissingExtraError:
+        """The error for a package that belongs to an extra.
+
+        Args:
+            where: what was asked for.
+            package: what it needs.
+            extra: that brings the package.
+
+        >>> print(MissingExtraError.of("plot", package="matplotlib", extra="report"))
+        plot: got no matplotlib, wanted the extra 'report'. Install it: pip install 'statewise[report]'; then try again.
+        """
+        remedy = f"Install it: pip install 'statewise[{extra}]'; then try again."
+        return cls(where=where, got=f"no {package}", wanted=f"the extra {extra!r}", remedy=remedy)
+
 
 class DataError(StatewiseError, ValueError):
     """A file of the user's is missing or malformed; ``where`` names the file and the line."""
@@ -95,7 +110,7 @@ class DivergedError(NonFiniteError):
         step: the first step, counted from 1, at which it was seen.
         culprit: the name of the first tensor that is not finite; empty if all are.
         fraction: how much of that tensor is not finite.
-        checkpoint: the last good resume point; None if there is none.
+        checkpoint: the last resume point, all of whose tensors are finite; None if there is none.
     """
 
     def __init__(

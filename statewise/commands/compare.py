@@ -14,15 +14,16 @@ from rich.console import Console
 from statewise.commands.curves import curves
 from statewise.commands.shared import check_new, first_process
 from statewise.data import Corpus
-from statewise.errors import RunFolderError
+from statewise.errors import DivergedError
 from statewise.files import write_atomically
 from statewise.models import LanguageModelConfig
 from statewise.models.config import DROPOUTS
 from statewise.recipes.noisin_language import DROPOUTS as USUAL
-from statewise.recipes.telling import say
 from statewise.report import Table
 from statewise.train.fit import TrainingResult, train_language_model
+from statewise.train.run import read_config
 from statewise.train.settings import TrainingSettings, as_json
+from statewise.train.telling import say
 from statewise.transforms import Noise
 
 STD = 0.5  # of noise whose spread is not named
@@ -60,16 +61,24 @@ def compare(
     asked = variants(config)
     check_new(folder, resume, within=tuple(asked))
     document = {"model": as_json(config), "training": as_json(settings), "source": dict(source)}
-    if not (folder / COMPARED).exists():
+    if not resume or not (folder / COMPARED).exists():
         _note(folder, document)
-    results = {}
+    results: dict[str, TrainingResult] = {}
+    failed: dict[str, DivergedError] = {}
     for name, variant in asked.items():
         say(told, f"{name}:")
         options: dict[str, Any] = {"device": device, "resume": resume, "console": told, "source": source}
-        with curves(folder / name, wanted=tensorboard) as write:
-            results[name] = train_language_model(variant, settings, corpus, folder / name, on_epoch=write, **options)
+        try:
+            with curves(folder / name, wanted=tensorboard) as write:
+                run = train_language_model(variant, settings, corpus, folder / name, on_epoch=write, **options)
+            results[name] = run
+        except DivergedError as error:
+            failed[name] = error
+            say(told, f"{name} came to nothing: {error}")
         _note(folder, document)  # not before: what is refused is not what the folder has
-    gains(results).print(console)
+    if not results:
+        raise next(iter(failed.values()))
+    gains(results, failed).print(console)
     return results
 
 
@@ -80,16 +89,7 @@ def asked_before(folder: Path) -> dict[str, Any]:
         folder: of the comparison.
     """
     path = folder / COMPARED
-    if not path.exists():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunFolderError(
-            where=str(path), got=str(error), wanted="what was asked, as JSON", remedy="Remove it, and name all again."
-        ) from error
-    assert isinstance(found, dict)
-    return found
+    return read_config(path) if path.exists() else {}
 
 
 def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
@@ -120,12 +120,14 @@ def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
     return found
 
 
-def gains(results: Mapping[str, TrainingResult]) -> Table:
+def gains(results: Mapping[str, TrainingResult], failed: Mapping[str, Exception] | None = None) -> Table:
     """The test perplexities of variants, and how much lower each is than those of the others.
 
     Args:
         results: by name.
+        failed: why others have none.
     """
+    lost = [f"{name} came to nothing: {error}" for name, error in (failed or {}).items()]
     names = list(results)
     rows = [
         [name, f"{one.valid_perplexity:.2f}", f"{one.test_perplexity:.2f}", str(one.best_epoch)]
@@ -134,7 +136,7 @@ def gains(results: Mapping[str, TrainingResult]) -> Table:
         for name, one in results.items()
     ]
     columns = ("model", "valid", "test", "best epoch", *(f"against {name}" for name in names), "seconds")
-    return Table(columns=columns, rows=rows, notes=[conclusion(results)])
+    return Table(columns=columns, rows=rows, notes=[conclusion(results), *lost])
 
 
 def conclusion(results: Mapping[str, TrainingResult]) -> str:
@@ -151,8 +153,9 @@ def conclusion(results: Mapping[str, TrainingResult]) -> str:
         if other in results and other != best:
             gain = _gain(results[best], results[other])
             found.append(f"{abs(gain):.1f} % {'lower' if gain < 0 else 'higher'} than {called}")
-    test = f"its test perplexity, {results[best].test_perplexity:.2f}, is {' and '.join(found)}"
-    return f"Best by validation is {best}: {test}."
+    test = f"{results[best].test_perplexity:.2f}"
+    told = f"its test perplexity, {test}, is {' and '.join(found)}" if found else f"its test perplexity is {test}"
+    return f"Best by validation is {best}: {told}."
 
 
 def _note(folder: Path, document: Mapping[str, Any]) -> None:

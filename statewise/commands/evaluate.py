@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import command_parser, find_device, load_run, made_lower, read_part
+from statewise.commands.shared import DEVICE, command_parser, find_device, load_run, made_lower, read_part
 from statewise.data import Text, TokenStream, Vocabulary
 from statewise.errors import ArgumentError, DataError
-from statewise.models import LanguageModel, Score, perplexity, score
+from statewise.models import LanguageModel, Score, perplexity
 from statewise.recipes.noisin_table5 import DYNAMIC
-from statewise.recipes.telling import say
 from statewise.report import Table
 from statewise.train.adapting import dynamic_perplexity
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 from statewise.train.precision import precisely, while_evaluating
+from statewise.train.telling import say
 
 LINES_SHOWN = 60
 #: What each way to score a text listens to; the last is the plain one.
@@ -37,7 +39,7 @@ def parser() -> ArgumentParser:
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
     add("--text", type=str, help="score each line of this file, instead of a part of a corpus")
-    add("--data", type=str, help="a corpus, read in the words of the run; else the one that it was trained on")
+    add("--data", type=str, help="the corpus to score, in the words of the run; else the one that it was trained on")
     add("--split", choices=("test", "valid", "train"), help="which part of it (default: test)")
     add("--batch", type=int, help="columns in which it is read: more are faster, and see less of the past (default: 1)")
     add("--dynamic", choices=("off", "new", "old"), default="off", help="dynamic evaluation: the model goes on "
@@ -47,7 +49,7 @@ def parser() -> ArgumentParser:
     add("--lr", type=float, help="of dynamic evaluation")
     add("--decay", type=float, help="of dynamic evaluation: the pull towards the trained weights")
     add("--epsilon", type=float, help="of dynamic evaluation")
-    add("--device", type=str, default="auto", help="auto, cpu, cuda or cuda:1")
+    add("--device", **DEVICE)
     return made
 
 
@@ -68,7 +70,8 @@ def run(arguments: Any, console: Console) -> None:
         data, split = _data(arguments, told), arguments.split or "test"
         name, stream = read_part(data, split, vocabulary, lower=lower)
         if way == "dynamic":
-            _, train = read_part(data, "train", vocabulary, lower=lower)
+            # What the gradients of training were is told by the text that the run was trained on.
+            _, train = read_part(_own_data(told) or data, "train", vocabulary, lower=lower)
             found, how = _adapting(arguments, model, train, stream, {"device": device, "console": console})
         else:
             found, how = _standing(arguments, model, stream, device)
@@ -149,8 +152,7 @@ def score_lines(
         if not words:
             continue
         ids = [vocabulary.end_id, *vocabulary.encode(words), vocabulary.end_id]
-        row = torch.tensor(ids, device=device).unsqueeze(1)
-        found = score(model, [(row[:-1], row[1:])])
+        found = evaluate_stream(model, TokenStream(np.array(ids)), device=device)
         missing = sum(word not in vocabulary for word in words)
         nll, tokens, unknown = nll + found.nll, tokens + found.tokens, unknown + missing
         shown = line if len(line) <= LINES_SHOWN else f"{line[: LINES_SHOWN - 1]}…"
@@ -161,8 +163,13 @@ def score_lines(
     return Table(columns=("text", "line", "perplexity", "tokens", "unknown"), rows=rows, notes=[overall])
 
 
-def _data(arguments: Any, told: dict[str, Any]) -> str:
-    data = arguments.data or told.get("source", {}).get("data")
+def _own_data(told: Mapping[str, Any]) -> str | None:
+    data = told.get("source", {}).get("data")
+    return None if data is None else str(data)
+
+
+def _data(arguments: Any, told: Mapping[str, Any]) -> str:
+    data = arguments.data or _own_data(told)
     if data is None:
         raise ArgumentError(
             where="--data", got="nothing", wanted="a corpus", remedy="The run does not say where its text was: name it."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import fields
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from jsonargparse import ArgumentParser
@@ -29,7 +29,7 @@ def add_fields(parser: ArgumentParser, kind: type, *, title: str, defaults: Mapp
     told = _sentences(kind)
     types = get_type_hints(kind)
     for entry in fields(kind):
-        default = defaults.get(entry.name, _own_default(entry))
+        default = defaults.get(entry.name, entry.default)
         group.add_argument(
             f"--{entry.name.replace('_', '-')}",
             type=str,
@@ -104,10 +104,6 @@ def _plain(text: str) -> str:
     'around bptt; see Noise, or none'
     """
     return re.sub(r":\w+:`~?[\w.]*?(\w+)`", r"\1", text).replace("``", "").replace("None", "none")
-
-
-def _own_default(entry: Field[Any]) -> Any:
-    return None if entry.default is MISSING else entry.default
 
 
 def _metavar(wanted: Any) -> str:

@@ -8,10 +8,10 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import command_parser, find_device, load_run, made_lower
+from statewise.commands.shared import DEVICE, command_parser, find_device, load_run, made_lower
 from statewise.data import Vocabulary
 from statewise.models import generate
-from statewise.recipes.telling import say
+from statewise.train.telling import say
 
 
 def parser() -> ArgumentParser:
@@ -25,7 +25,7 @@ def parser() -> ArgumentParser:
     add("--top", type=int, help="draw only among so many likeliest words")
     add("--seed", type=int, default=0, help="of the draws")
     add("--allow-unknown", action="store_true", help="let <unk> be drawn")
-    add("--device", type=str, default="auto", help="auto, cpu, cuda or cuda:1")
+    add("--device", **DEVICE)
     return made
 
 

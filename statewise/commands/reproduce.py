@@ -11,16 +11,16 @@ from typing import Any
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import command_parser, find_device, one_thread, split_list
+from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread, split_list
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
 from statewise.recipes.cases import PLACEMENTS, Measured
 from statewise.recipes.results import write_results
-from statewise.recipes.telling import say
 from statewise.report import Table, compare_with_published, plot_curves
 from statewise.report.comparison import curves, group
 from statewise.train.settings import PRECISIONS
+from statewise.train.telling import say
 
 PLOT = "curves.png"
 
@@ -42,7 +42,7 @@ def parser() -> ArgumentParser:
     add("--seeds", type=int, default=1, help="how many runs of each row, with the seeds 1111, 1112 and so on")
     add("--precision", choices=PRECISIONS, default="tf32", help="of matrix products on an accelerator")
     add("--dynamic", choices=("old", "new"), default="old", help="noisin/table5: convention of dynamic evaluation")
-    add("--device", type=str, default="auto", help="auto, cpu, cuda or cuda:1")
+    add("--device", **DEVICE)
     add("--scale", choices=("full", "smoke"), default="full", help="smoke: a tiny network on an embedded text")
     add("--data", type=str, help="the folder of the data set; else STATEWISE_DATA, else ../shared/data")
     add("--out", type=str, help="the folder of the runs and results; else runs/ and the name of the table")
@@ -81,7 +81,7 @@ def run(arguments: Any, console: Console) -> None:
     told = None if arguments.quiet else console
     with one_thread(request.smoke):
         outcome = reproduce(recipe, request, folder, data=arguments.data, device=device, console=told, after_each=write)
-    write(outcome)
+        write(outcome)
     compare_with_published(outcome).print(console)
     if outcome.recipe.train_curve or arguments.curves:
         curves(outcome).print(console)
@@ -97,7 +97,8 @@ def catalogue() -> Table:
             spent = (str(cost.runs), str(cost.epochs), _hours(cost.gpu), _hours(cost.cpu))
             rows.append((recipe.name, recipe.title, size, recipe.data, *spent))
     notes = (
-        "The costs are those of the usual rows at the paper's epochs with one seed: rough, for planning. Fewer --rows "
+        "The costs are those of training the usual rows for the paper's epochs with one seed: rough, for planning, "
+        "and where no such run was made, guessed. Dynamic evaluation comes on top. Fewer --rows "
         "and --epochs cost less in proportion; --scale smoke takes less than a minute and needs no data.",
         "Rows: " + "; ".join(f"{name}: {', '.join(recipe.rows)}" for name, recipe in RECIPES.items()),
     )

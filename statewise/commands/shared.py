@@ -22,6 +22,8 @@ from statewise.train.fit import load_language_model
 DATA_SETS = ("ptb", "wikitext-2")
 SAMPLE = "sample"
 WIDE = 160
+#: The option --device.
+DEVICE: dict[str, Any] = {"type": str, "default": "auto", "help": "auto, cpu, cuda or cuda:1"}
 
 
 class PlainHelp(HelpFormatter):
@@ -78,8 +80,10 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ArgumentError(where="--device", got=name, wanted="auto, cpu, cuda or cuda:0") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise ArgumentError(where="--device", got=name, wanted="auto, cpu, cuda or cuda:0")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ArgumentError(
             where="--device", got=name, wanted="a device that is here", remedy="Use --device cpu, or auto."
         )

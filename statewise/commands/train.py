@@ -14,18 +14,19 @@ from rich.console import Console
 from statewise.commands.compare import STD, asked_before, compare
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
-from statewise.commands.shared import check_new, command_parser, find_device, read_text
+from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, read_text
 from statewise.data import Corpus
 from statewise.errors import ArgumentError
 from statewise.models import LanguageModelConfig
-from statewise.recipes.telling import say
 from statewise.train.fit import TrainingResult, train_language_model
 from statewise.train.run import RunFolder
 from statewise.train.settings import TrainingSettings
+from statewise.train.telling import say
 from statewise.transforms import Noise
 
 #: For a text of a person's own, on a small machine; the dataclasses' own defaults are those of the paper.
 DEFAULTS: Mapping[str, Any] = {"epochs": 20, "batch": 20, "lr": 20.0}
+ADAPTIVE_LR = 0.002  # of an optimiser that scales its steps itself
 
 
 def parser() -> ArgumentParser:
@@ -58,7 +59,7 @@ def _lm() -> ArgumentParser:
     add("--limit", type=int, help="the most words of the vocabulary; the others are unknown")
     add("--min-count", type=int, help="words that the text has less often are unknown")
     add("--lower", action="store_true", help="make letters lower case")
-    add("--device", type=str, default="auto", help="auto, cpu, cuda or cuda:1")
+    add("--device", **DEVICE)
     add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
     add("--quiet", action="store_true", help="print the result only")
     add_fields(made, LanguageModelConfig, title="the model", defaults={"gamma": f"a standard deviation of {STD}"})
@@ -120,7 +121,9 @@ def settings_of(asked: Any, there: Mapping[str, Any]) -> TrainingSettings:
         asked: the options.
         there: the settings of a run that goes on.
     """
-    return TrainingSettings(**{**DEFAULTS, **there, **from_fields(TrainingSettings, vars(asked))})
+    whole = {**there, **from_fields(TrainingSettings, vars(asked))}
+    usual = DEFAULTS if whole.get("optimizer", "sgd") == "sgd" else {**DEFAULTS, "lr": ADAPTIVE_LR}
+    return TrainingSettings(**{**usual, **whole})
 
 
 def describe_run(

@@ -230,9 +230,10 @@ class AdaptiveSoftmax(Head):
     def nll(self, features: Features, targets: Targets, *, generator: torch.Generator | None = None) -> PerToken:
         with torch.autocast(features.device.type, enabled=False):  # torch's module mixes dtypes under it
             chosen: Tensor = self.parts(at_least_single(features).flatten(0, 1), targets.flatten()).output
-            # Clusters without a target have no part in it, but data-parallel training wants all gradients.
-            everything = torch.stack([parameter.sum() for parameter in self.parts.parameters()]).sum()
-        return -chosen.view(targets.shape) + 0.0 * everything
+            if torch.is_grad_enabled():
+                # Clusters without a target have no part in it, but data-parallel training wants all gradients.
+                chosen = chosen + 0.0 * torch.stack([each.sum() for each in self.parts.parameters()]).sum()
+        return -chosen.view(targets.shape)
 
     def log_prob(self, features: Features) -> Float[Tensor, "steps batch words"]:
         found: Tensor = self.parts.log_prob(at_least_single(features).flatten(0, 1))

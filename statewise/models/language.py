@@ -193,7 +193,9 @@ class LanguageModel(nn.Module):
         return apply_outside(self.outputs, hidden, training=self.training, generator=generator), hidden, tuple(after)
 
     def _warn_of_noise_in_the_penalty(self) -> None:
-        noisy = any(isinstance(t, Noise) and t.place is Place.STATE for t in self._top.transforms)
+        top = self._top.num_layers
+        fed_back = [t for t in self._top.transforms if isinstance(t, Noise) and t.place is Place.STATE]
+        noisy = any(noise.acts_on(top - 1, top) for noise in fed_back)
         if self.temporal > 0.0 and noisy:
             warnings.warn(
                 "LanguageModel.temporal: the top layer feeds noise back, so the temporal penalty sees it and punishes "

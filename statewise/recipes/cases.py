@@ -11,7 +11,7 @@ from typing import Any
 from statewise.errors import ArgumentError
 from statewise.models import LanguageModelConfig
 from statewise.recipes.published import Published
-from statewise.train.dynamic_steps import Convention
+from statewise.train.dynamic_steps import CONVENTIONS, Convention
 from statewise.train.settings import TrainingSettings
 
 SCALES = ("full", "smoke")
@@ -58,6 +58,8 @@ class Request:
                 raise ArgumentError(where=f"--{name}", got=value, wanted=f"a whole number >= {least}")
         if self.scale not in SCALES:
             raise ArgumentError(where="--scale", got=self.scale, wanted=f"one of {', '.join(SCALES)}")
+        if self.convention not in CONVENTIONS:
+            raise ArgumentError(where="--dynamic", got=self.convention, wanted=f"one of {', '.join(CONVENTIONS)}")
         for placement in self.placements:
             if placement not in PLACEMENTS:
                 raise ArgumentError(
@@ -124,7 +126,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The name of its folder; what begins with other weights has another."""
+        """The name of its folder; what begins after other epochs has another."""
         after = f"-after{self.after.settings.epochs}" if self.after is not None else ""
         return f"{self.line.name}{after}-seed{self.settings.seed}"
 

@@ -80,11 +80,13 @@ class Recipe(ABC):
     def complete(self, request: Request) -> Request:
         """The request with the recipe's own choices where it has none, all of them checked."""
         wanted = request.rows or self.usual_rows
+        sizes = self.sizes if request.sizes == ("all",) else request.sizes or self.sizes[:1]
+        # What is named twice is one run, and must not count as two seeds.
         request = replace(
             request,
-            rows=self.rows if wanted == ("all",) else wanted,
-            sizes=self.sizes if request.sizes == ("all",) else request.sizes or self.sizes[:1],
-            placements=request.placements or ("recurrent",),
+            rows=tuple(dict.fromkeys(self.rows if wanted == ("all",) else wanted)),
+            sizes=tuple(dict.fromkeys(sizes)),
+            placements=tuple(dict.fromkeys(request.placements or ("recurrent",))),
             epochs=request.epochs or (SMOKE_EPOCHS if request.smoke else self.epochs),
         )
         for option, given, known in (("rows", request.rows, self.rows), ("size", request.sizes, self.sizes)):

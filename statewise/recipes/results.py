@@ -49,7 +49,6 @@ def device_name(device: torch.device) -> str:
 
 def _document(outcome: Outcome, device: torch.device, command: str) -> dict[str, Any]:
     recipe, corpus = outcome.recipe, outcome.corpus
-    steps = {step.name: step for step in recipe.steps(outcome.request)}
     return {
         "recipe": recipe.name,
         "title": recipe.title,
@@ -68,7 +67,7 @@ def _document(outcome: Outcome, device: torch.device, command: str) -> dict[str,
             "torch": torch.__version__,
             "python": platform.python_version(),
         },
-        "runs": [_run(one, steps[one.name]) for one in outcome.measured],
+        "runs": [_run(one, outcome.steps[one.name]) for one in outcome.measured],
         "failed": outcome.failed,
     }
 

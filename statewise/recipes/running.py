@@ -6,7 +6,8 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,15 @@ from statewise.files import write_atomically
 from statewise.models import LanguageModelConfig
 from statewise.recipes.cases import Adaptation, Case, Measured, Request, Step
 from statewise.recipes.recipe import Recipe
-from statewise.recipes.telling import say
 from statewise.train.adapting import dynamic_perplexity, language_statistics
 from statewise.train.averaging import NonMonotone
-from statewise.train.fit import describe, load_language_model, train_language_model
+from statewise.train.fit import MAY_DIFFER, describe, load_language_model, train_language_model
 from statewise.train.metrics import strict
 from statewise.train.precision import precisely, while_evaluating
-from statewise.train.run import RunFolder
+from statewise.train.run import RunFolder, differences
 from statewise.train.schedules import EarlyStopping
 from statewise.train.settings import TrainingSettings
+from statewise.train.telling import say
 
 ADAPTED = "adapted.json"
 
@@ -41,6 +42,7 @@ class Outcome:
         request: what was asked of it, completed.
         corpus: the text.
         measured: the finished runs.
+        steps: how each was made, by its name.
         failed: why the others came to nothing, by name.
     """
 
@@ -48,6 +50,7 @@ class Outcome:
     request: Request
     corpus: Corpus
     measured: list[Measured] = field(default_factory=list)
+    steps: dict[str, Step] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -77,19 +80,24 @@ def reproduce(
     request = recipe.complete(request)
     outcome = Outcome(recipe, request, recipe.corpus(request, data))
     source = recipe.source(request, data)
+    maker = _Maker(outcome.corpus, source, Path(folder), torch.device(device), console)
     steps = recipe.steps(request)
-    for number, step in enumerate(steps, start=1):
-        maker = _Maker(outcome.corpus, source, Path(folder), torch.device(device), console)
-        if step.after is not None and step.after.name in outcome.failed:
-            outcome.failed[step.name] = f"{step.after.name} came to nothing"
+    made: dict[str, Case] = {}  # by the name under which it was asked for, with the epochs that it has
+    for number, asked in enumerate(steps, start=1):
+        if asked.after is not None and asked.after.name in outcome.failed:
+            outcome.failed[asked.name] = f"{asked.after.name} came to nothing"
             continue
+        step = asked if asked.after is None else replace(asked, after=made[asked.after.name])
         try:
             measured, found = maker.make(step, f"{number}/{len(steps)}")
         except DivergedError as error:
-            outcome.failed[step.name] = str(error)
-            say(console, f"{step.name} came to nothing: {error}")
+            outcome.failed[asked.name] = str(error)
+            say(console, f"{asked.name} came to nothing: {error}")
             continue
+        if isinstance(step, Case):
+            made[asked.name] = replace(step, settings=replace(step.settings, epochs=measured.epochs))
         outcome.measured.append(measured)
+        outcome.steps[step.name] = step
         verb = "found" if found else "done"
         say(console, f"{step.name}: valid {measured.valid:.2f}, test {measured.test:.2f} ({verb})")
         if after_each is not None:
@@ -188,9 +196,9 @@ def finished(case: Case, corpus: Corpus, folder: Path) -> Measured | None:
         return None
     run = RunFolder(folder)
     wanted, there = describe(case.config, case.settings, corpus), run.config()
-    same = all(_without_epochs(wanted[part]) == _without_epochs(there.get(part)) for part in wanted)
+    other = differences({part: there.get(part) for part in wanted}, wanted, MAY_DIFFER)
     records = run.metrics()
-    if not same or not records or "test_perplexity" not in records[-1]:
+    if other or not records or "test_perplexity" not in records[-1]:
         return None
     measured = _measured(case, corpus, records)
     valid = [record["valid_perplexity"] for record in measured.curve]
@@ -217,13 +225,14 @@ def stopped_early(settings: TrainingSettings, valid: Sequence[float]) -> bool:
     return any(rule.observe(each) for rule in rules for each in valid)
 
 
+@cache
 def parameters(config: LanguageModelConfig, words: int) -> int:
-    """How many parameters a model has.
+    """How many parameters a model has; it is built for that, once.
 
     >>> parameters(LanguageModelConfig(hidden=(8, 8)), 50)
     1602
     """
-    return sum(parameter.numel() for parameter in config.build(words).parameters())
+    return sum(parameter.numel() for parameter in config.build(words, generator=torch.Generator()).parameters())
 
 
 def _measured(case: Case, corpus: Corpus, records: Sequence[Mapping[str, Any]]) -> Measured:
@@ -236,7 +245,7 @@ def _measured(case: Case, corpus: Corpus, records: Sequence[Mapping[str, Any]]) 
         test=_number(last["test_perplexity"]),
         best_epoch=last["best_epoch"],
         epochs=len(curve),
-        seconds=sum(record["seconds"] for record in curve),
+        seconds=last["seconds"],
         curve=curve,
         parameters=parameters(case.config, len(corpus.vocabulary)),
     )
@@ -244,10 +253,6 @@ def _measured(case: Case, corpus: Corpus, records: Sequence[Mapping[str, Any]]) 
 
 def _epochs(folder: Path) -> list[dict[str, Any]]:
     return [record for record in RunFolder(folder).metrics() if "epoch" in record]
-
-
-def _without_epochs(part: Any) -> Any:
-    return {name: value for name, value in part.items() if name != "epochs"} if isinstance(part, dict) else part
 
 
 def _numbers(record: Mapping[str, Any]) -> dict[str, Any]:

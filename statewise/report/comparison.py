@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from statewise.recipes.cases import Line, Mean, Measured
+from statewise.recipes.cases import Case, Line, Mean, Measured
 from statewise.recipes.published import Published
 from statewise.recipes.running import Outcome
 from statewise.report.tables import Table
+from statewise.train.settings import TrainingSettings
 
 NOT_COMPARABLE = (
     "SMOKE RUN: a tiny network on an embedded text. It shows that everything runs; the published numbers belong to "
@@ -98,6 +99,27 @@ def _row(line: Line, runs: Sequence[Measured], *, stages: bool, smoke: bool) -> 
     return [*cells, str(len(runs)), shown, f"{sum(run.seconds for run in runs):,.0f}"]
 
 
+def training_in_words(settings: TrainingSettings) -> str:
+    """How a network was trained, in a line.
+
+    Args:
+        settings: of the run.
+
+    >>> training_in_words(TrainingSettings())
+    'sgd at 30, divided by 1.2 without a new best; batch 80, segments of 35, clipped at 0.25; averaging: non-monotone'
+    """
+    rule = f", divided by {settings.divide:g} without a new best" if settings.divide else ""
+    lengths = f"segments of {'about ' if settings.random_bptt else ''}{settings.bptt}"
+    clip = f", clipped at {settings.clip:g}" if settings.clip else ""
+    decay = f", weight decay {settings.weight_decay:g}" if settings.weight_decay else ""
+    step = f"{settings.optimizer} at {settings.lr:g}{rule}{decay}"
+    return f"{step}; batch {settings.batch}, {lengths}{clip}; averaging: {settings.averaging}"
+
+
+def _stage(case: Case) -> str:
+    return f" ({case.line.stage})" if case.line.stage else ""
+
+
 def _notes(outcome: Outcome) -> list[str]:
     request, corpus = outcome.request, outcome.corpus
     seeds = ", ".join(map(str, dict.fromkeys(run.seed for run in outcome.measured)))
@@ -107,5 +129,7 @@ def _notes(outcome: Outcome) -> list[str]:
         f"train on, {len(corpus.vocabulary):,} words. Seeds: {seeds or 'none'}. Products in {request.precision}."
         + (" Means ± standard deviations over the seeds." if request.seeds > 1 else "")
     )
+    cases = [step for step in outcome.steps.values() if isinstance(step, Case)]
+    found += dict.fromkeys(f"Training{_stage(case)}: {training_in_words(case.settings)}." for case in cases)
     found += outcome.recipe.notes(outcome.measured)
     return [*found, *(f"{name} came to nothing: {why}" for name, why in outcome.failed.items())]

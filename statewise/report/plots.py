@@ -15,18 +15,14 @@ def plot_curves(
     path: Path | str,
     *,
     title: str = "",
-    across: str = "epoch",
-    up: str = "validation perplexity",
     dashed: Mapping[str, Sequence[float]] | None = None,
 ) -> Path:
-    """Draw curves over the epochs into a file; the ending of its name says in which format.
+    """Draw validation perplexities over the epochs into a file; the ending of its name says in which format.
 
     Args:
         curves: by name; the first number belongs to epoch 1.
         path: the file.
         title: over the picture.
-        across: what the horizontal axis is.
-        up: what the vertical axis is; logarithmic.
         dashed: further curves by the names of those they belong to, drawn dashed in the same colours.
     """
     path = Path(path)
@@ -40,7 +36,7 @@ def plot_curves(
         if dashed and name in dashed:
             other = dashed[name]
             axes.plot(range(1, len(other) + 1), other, "--", label=f"{name} (training)", color=colour)
-    axes.set(title=title, xlabel=across, ylabel=up, yscale="log")
+    axes.set(title=title, xlabel="epoch", ylabel="validation perplexity", yscale="log")
     axes.grid(visible=True, which="both", alpha=0.3)
     axes.legend(fontsize="small")
     with atomic_file(path) as file:
@@ -53,12 +49,7 @@ def _figure(suffix: str) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError(
-            where="plot",
-            got="no matplotlib",
-            wanted="the extra 'report'",
-            remedy="Install it: pip install 'statewise[report]'; then run the same command again.",
-        ) from error
+        raise MissingExtraError.of("plot", package="matplotlib", extra="report") from error
     figure = Figure(figsize=(8, 5), layout="constrained")
     known = figure.canvas.get_supported_filetypes()
     if suffix.lstrip(".") not in known:

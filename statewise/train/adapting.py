@@ -94,11 +94,11 @@ def language_statistics(
         model: the language model, on ``device``.
         train: the training text.
         segment: tokens of a segment.
-        batch: columns in which the text is read.
+        batch: columns in which the text is read, or fewer where it has not two tokens for each.
         device: where the model is.
         console: where to tell of the progress; None for silence.
     """
-    columns = Columns(train, batch).to(device)
+    columns = Columns(train, max(1, min(batch, len(train) // 2))).to(device)
     segments = watched(
         columns.segments(segment), "gradient statistics", total=columns.updates(segment), console=console
     )

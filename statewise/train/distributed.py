@@ -90,7 +90,7 @@ def joined(device: torch.device) -> Iterator[World]:
     ...     world
     World(rank=0, size=1, device=device(type='cpu'))
     """
-    if not dist.is_available() or ("WORLD_SIZE" not in os.environ and not dist.is_initialized()):
+    if not dist.is_available() or ("RANK" not in os.environ and not dist.is_initialized()):
         yield World()
         return
     ours = not dist.is_initialized()

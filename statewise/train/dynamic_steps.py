@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from statewise.errors import ArgumentError, ShapeError
 
 Convention = Literal["new", "old"]
+CONVENTIONS = get_args(Convention)
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def _check_settings(*, lr: float, decay: float, epsilon: float, convention: str)
             wanted="a number > 0",
             remedy="A word that the training set lacks has a root of 0.",
         )
-    if convention not in ("new", "old"):
+    if convention not in CONVENTIONS:
         raise ArgumentError(where="dynamic_evaluation.convention", got=convention, wanted='"new" or "old"')
 
 

@@ -43,7 +43,7 @@ def evaluate_stream(
     9
     """
     columns = columns_of(stream, batch, device)
-    return score(model, columns.segments(max(1, at_once // batch)))
+    return score(model, columns.segments(max(1, at_once // columns.batch_size)))
 
 
 def evaluate_with_noise(
@@ -101,4 +101,6 @@ def columns_of(stream: TokenStream, batch: int, device: torch.device | str = "cp
     >>> columns_of(TokenStream(torch.arange(4).numpy()), 10).batch_size
     3
     """
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise ArgumentError(where="batch", got=batch, wanted="a whole number >= 1")
     return Columns(stream, max(1, min(batch, len(stream) - 1)), overlap=True, remainder=True).to(device)

@@ -330,6 +330,7 @@ class _Driver:
                     "best_epoch": result.best_epoch,
                     "valid_perplexity": result.valid_perplexity,
                     "test_perplexity": result.test_perplexity,
+                    "seconds": round(result.seconds, 3),
                 }
             )
         return result

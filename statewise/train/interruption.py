@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from types import FrameType, TracebackType
@@ -14,11 +13,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interruption:
     """A region in which Ctrl-C and SIGTERM only ask; the loop answers where nothing is half done.
 
-    A second signal of the same kind acts at once, as it would have without the region. Only the main thread hears
-    signals; elsewhere the region does nothing.
+    A second signal acts at once, as it would have without the region; one that is ignored outside of it stays ignored.
+    Only the main thread hears signals; elsewhere the region does nothing.
 
     >>> with Interruption() as interruption:
-    ...     os.kill(os.getpid(), signal.SIGINT)
+    ...     signal.raise_signal(signal.SIGINT)
     ...     interruption.asked
     <Signals.SIGINT: 2>
     """
@@ -28,18 +27,19 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def obey(self) -> None:
-        """Do what the signal would have done; without one, nothing."""
+        """Do what the signal would have done, once; without one, nothing."""
         if self.asked is None:
             return
-        asked = self.asked
+        asked, self.asked = self.asked, None
+        # From here on signals act at once: whoever handles this one may go on, and has been told.
         self._restore()
-        if asked is signal.SIGINT:
-            raise KeyboardInterrupt
-        os.kill(os.getpid(), asked)
+        signal.raise_signal(asked)
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            self._before = {each: signal.signal(each, self._ask) for each in SIGNALS}
+            # A handler of None is not Python's, and could not be put back.
+            heard = [each for each in SIGNALS if signal.getsignal(each) not in (signal.SIG_IGN, None)]
+            self._before = {each: signal.signal(each, self._ask) for each in heard}
         return self
 
     def __exit__(

@@ -81,7 +81,7 @@ class Best:
 
     Args:
         nll: its validation loss.
-        epoch: after how many epochs it was found; 0 for none.
+        epoch: after how many epochs it was found; 0 for none, or for the weights of the beginning.
         weights: its parameters, by name.
     """
 
@@ -132,7 +132,7 @@ class LanguageTraining:
         self.averaging = Averaging(parameters)
         if settings.averaging == "always":
             self.averaging.start()
-        self.non_monotone, self.ending = NonMonotone(settings.non_monotone), NonMonotone(settings.non_monotone)
+        self.non_monotone = NonMonotone(settings.non_monotone)  # begins the averaging, or ends the run
         self.divide = None if settings.divide is None else Divide(settings.divide)
         self.stopping = EarlyStopping(settings.patience or settings.epochs + 1)
         # On a CPU nothing waits, and a look after every step finds the first tensor that went wrong.
@@ -190,7 +190,7 @@ class LanguageTraining:
     def finished(self) -> bool:
         """Whether there is nothing more to train."""
         stale = self.stopping.count - self.stopping.best_at >= self.stopping.patience
-        ended = stale or (self.settings.stop_non_monotone and self.ending.fired is not None)
+        ended = stale or (self.settings.stop_non_monotone and self.non_monotone.fired is not None)
         return self.position.segment == 0 and (ended or self.position.epoch >= self.settings.epochs)
 
     @contextmanager
@@ -250,9 +250,8 @@ class LanguageTraining:
 
     def _apply_rules(self, valid_nll: float) -> None:
         self.stopping.observe(valid_nll)
-        self.ending.observe(valid_nll)
-        waiting = self.settings.averaging == "non-monotone" and not self.averaging.started
-        if waiting and self.non_monotone.observe(valid_nll):
+        fires = self.non_monotone.observe(valid_nll)
+        if fires and self.settings.averaging == "non-monotone" and not self.averaging.started:
             self.averaging.start()
         if self.divide is not None:
             self._set_lr(self.lr)

@@ -12,6 +12,7 @@ from rich.console import Console
 from torch import Tensor
 
 from statewise.errors import ArgumentError
+from statewise.train.telling import say
 
 Item = TypeVar("Item")
 
@@ -112,9 +113,7 @@ class Progress:
             return
         parts = [f"epoch {self._epoch}/{self.epochs}", *(self._loss(name, value) for name, value in losses.items())]
         parts += self._pace(seconds, self._past_seconds, float(self._past), at=self._epoch)
-        self._console.print(
-            "  ".join([*parts, *([note] if note else [])]), markup=False, highlight=False, soft_wrap=True
-        )
+        say(self._console, "  ".join([*parts, *([note] if note else [])]))
 
     def close(self) -> None:
         """Take the bar away."""
@@ -179,7 +178,7 @@ def watched(
             yield from bar.track(items, total=total, description=what)
     else:
         yield from items
-    console.print(f"{what}: {_clock_time(clock() - began)}", markup=False, highlight=False, soft_wrap=True)
+    say(console, f"{what}: {_clock_time(clock() - began)}")
 
 
 def _bar(console: Console) -> bars.Progress:

@@ -143,7 +143,7 @@ class RunFolder:
     def config(self) -> dict[str, Any]:
         """What the run was told."""
         with system_errors(self.path):
-            return _read_config(self.config_path)
+            return read_config(self.config_path)
 
     def metrics(self) -> list[dict[str, Any]]:
         """All records; NaN is None in them and infinity ``"inf"``."""
@@ -334,12 +334,26 @@ def _check_run(path: Path, config: Mapping[str, Any], *, resume: bool, may_diffe
             wanted="a new or empty one",
             remedy="Use resume=True to go on with that run, or another folder.",
         )
-    _check_config(path, _read_config(path / "config.json"), config, may_differ)
+    _check_config(path, read_config(path / "config.json"), config, may_differ)
+
+
+def differences(there: object, now: object, may_differ: Collection[str]) -> list[str]:
+    """What is not the same in two configs, each in words.
+
+    Args:
+        there: what a run was told.
+        now: what it is told now.
+        may_differ: fields that do not count, and all that is in them.
+
+    >>> differences({"lr": 30, "epochs": 1}, {"lr": 20, "epochs": 2}, ("epochs",))
+    ['lr was 30 and is now 20']
+    """
+    free = tuple(f"{name}." for name in may_differ)
+    return [text for field, text in _differences(there, now) if not f"{field}.".startswith(free)]
 
 
 def _check_config(path: Path, there: object, now: object, may_differ: Collection[str]) -> None:
-    free = [f"{name}." for name in may_differ]
-    changes = [text for field, text in _differences(there, now) if not f"{field}.".startswith(tuple(free))]
+    changes = differences(there, now, may_differ)
     if changes:
         raise RunFolderError(
             where=str(path / "config.json"),
@@ -358,13 +372,19 @@ def _differences(there: object, now: object, name: str = "") -> Iterator[tuple[s
         yield name, f"{name} was {there} and is now {now}"
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
+    """Settings by name, from a file.
+
+    Args:
+        path: the file, as JSON.
+    """
+    remedy = "Remove it, and name all settings again."
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise RunFolderError(where=str(path), got=str(error), wanted="settings as JSON") from error
+        raise RunFolderError(where=str(path), got=str(error), wanted="settings as JSON", remedy=remedy) from error
     if not isinstance(config, dict):
-        raise RunFolderError(where=str(path), got=type(config).__name__, wanted="settings by name")
+        raise RunFolderError(where=str(path), got=type(config).__name__, wanted="settings by name", remedy=remedy)
     return config
 
 

@@ -36,8 +36,8 @@ class TrainingSettings:
         patience: end the run after so many epochs without a new best; None for never.
         stop_non_monotone: end the run when the non-monotone test fires, as fine-tuning does.
         samples: how many draws of noise a token is trained on at once (the K-sample objective).
-        precision: "single", "tf32" (products in TF32) or "bf16" (the same, and autocast to bfloat16 outside the
-            recurrence).
+        precision: "single", "tf32" (products in TF32) or "bf16" (the same, and autocast to bfloat16; on a CPU outside
+            the recurrence).
         seed: of weights, noise and lengths.
         valid_batch: columns in which the validation text is read, if it is long enough.
         test_batch: columns in which the test text is read, likewise.

@@ -78,7 +78,7 @@ def restore(training: LanguageTraining, tensors: Mapping[str, Tensor], document:
 
 
 def _rules(training: LanguageTraining) -> dict[str, Any]:
-    names = ("non_monotone", "ending", "divide", "stopping", "watch")
+    names = ("non_monotone", "divide", "stopping", "watch")
     return {name: getattr(training, name) for name in names}
 
 

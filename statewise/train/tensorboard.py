@@ -68,10 +68,5 @@ def summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise MissingExtraError(
-            where="TensorBoard",
-            got="no tensorboard",
-            wanted="the extra 'track'",
-            remedy="Install it: pip install 'statewise[track]'.",
-        ) from error
+        raise MissingExtraError.of("TensorBoard", package="tensorboard", extra="track") from error
     return SummaryWriter

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from rich.console import Console
 
 from commands.typing_commands import Typed
-from statewise.commands.evaluate import told_of
+from statewise.commands.evaluate import score_lines, told_of
 from statewise.data import sample_corpus
 from statewise.models import Score
 from statewise.recipes.noisin_table5 import DYNAMIC
+from statewise.train.evaluation import evaluate_stream
+from statewise.train.fit import load_language_model
 from statewise.train.run import RunFolder
+from statewise.train.telling import say
+
+CPU = torch.device("cpu")
 
 
 def perplexity(said: str) -> float:
@@ -175,3 +183,38 @@ def test_unknown_words_of_a_prompt_are_told(typed: Typed, trained: Path) -> None
 
 def test_a_length_below_zero_is_refused(refused: Typed, trained: Path) -> None:
     assert "generate.length" in refused("generate", str(trained), "--length", "-1")
+
+
+@pytest.mark.parametrize("batch", ["0", "-3"])
+@pytest.mark.parametrize("more", [[], ["--samples", "2"]])
+def test_columns_that_cannot_be_are_refused(refused: Typed, trained: Path, batch: str, more: list[str]) -> None:
+    assert f"batch: got {batch}, wanted a whole number >= 1" in refused(
+        "evaluate", str(trained), "--batch", batch, *more
+    )
+
+
+def test_dynamic_evaluation_of_another_text_knows_the_gradients_of_its_own(
+    typed: Typed, trained: Path, brief: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "test.txt").write_text((brief / "test.txt").read_text())
+    # The other text needs no training part, and one that it has changes nothing.
+    command = ("evaluate", str(trained), "--data", "other", "--dynamic", "new")
+    without = typed(*command)
+    (tmp_path / "other" / "train.txt").write_text((brief / "valid.txt").read_text())
+    assert typed(*command).splitlines()[-1] == without.splitlines()[-1]
+
+
+def test_a_long_line_is_scored_in_pieces_as_it_would_be_at_once(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, vocabulary, _ = load_language_model(trained)
+    (tmp_path / "line.txt").write_text("the old fox sleeps . " * 40)
+    whole = score_lines(model, vocabulary, tmp_path / "line.txt", device=CPU)
+    monkeypatch.setattr("statewise.commands.evaluate.evaluate_stream", partial(evaluate_stream, at_once=7))
+    assert score_lines(model, vocabulary, tmp_path / "line.txt", device=CPU) == whole
+
+
+def test_words_between_colons_are_no_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+    say(Console(), "a :cat: sat")
+    assert capsys.readouterr().out == "a :cat: sat\n"

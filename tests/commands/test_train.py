@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -263,3 +264,42 @@ def test_two_processes_train_one_model_and_only_the_first_prints(tmp_path: Path)
     assert done.stdout.count("Next:") == 1
     records = [json.loads(line) for line in lines_of(tmp_path / "run" / "metrics.jsonl")]
     assert records[0]["epoch"] == 1
+
+
+def test_a_variant_that_diverges_is_an_answer_too(typed: Typed) -> None:
+    wild = ["--cell", "rnn", "--nonlinearity", "relu", "--noise", "gaussian", "--gamma", "3", "--epochs", "3"]
+    command = ("train", "lm", *SMALL, *wild, "--lr", "20", "--compare", "--quiet", "--out", "wild")
+    said = typed(*command)
+    assert "gaussian came to nothing: " in said
+    assert "against none" in said
+    assert "against gaussian" not in said
+    assert "gaussian came to nothing" in typed(*command[:-2], "--out", "wild", "--resume")
+
+
+def test_what_was_refused_is_not_what_a_comparison_goes_on_with(
+    typed: Typed, refused: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("train", "lm", *SMALL, "--epochs", "1", "--compare", "--quiet", "--out", "one")
+    refused(*command, "--head", "adaptive", "--cutoffs", "7")
+    (tmp_path / "one").mkdir(exist_ok=True)
+    (tmp_path / "one" / "compared.json").write_text(json.dumps({"model": {"head": "adaptive"}}))
+
+    def killed(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("statewise.commands.compare.train_language_model", killed)
+        with pytest.raises(SystemExit):
+            typed(*command)
+    assert json.loads((tmp_path / "one" / "compared.json").read_text())["model"]["head"] == "softmax"
+
+
+def test_an_adaptive_optimiser_has_a_rate_of_its_own(typed: Typed, tmp_path: Path) -> None:
+    typed("train", "lm", *SMALL, "--optimizer", "adam", "--epochs", "1", "--quiet", "--out", "adam")
+    told = json.loads((tmp_path / "adam" / "config.json").read_text())["training"]
+    assert (told["optimizer"], told["lr"]) == ("adam", 0.002)
+
+
+@pytest.mark.parametrize("device", ["mps", "meta", "cuda:99", "abacus"])
+def test_a_device_that_is_not_here_is_refused(refused: Typed, device: str) -> None:
+    assert "--device: got" in refused("train", "lm", *SMALL[:-1], device)

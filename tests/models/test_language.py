@@ -241,8 +241,6 @@ def test_fresh_weights_reach_what_weight_drop_hides() -> None:
     model.initialise(torch.Generator().manual_seed(9))
     assert len(before) == 5
     assert not any(torch.equal(before[name], p) for name, p in model.named_parameters() if name in before)
-    plainly = plain()
-    plainly.initialise(torch.Generator().manual_seed(9))
     hidden = dict(model.named_parameters())["layers.0.parametrizations.weight_hh_l1.original"]
     bound = 7**-0.5
     assert float(hidden.detach().abs().max()) <= bound
@@ -257,3 +255,5 @@ def test_a_temporal_penalty_on_noise_that_is_fed_back_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="the temporal penalty sees it"):
         plain(noise="gaussian", gamma=0.5, temporal=1.0)
     plain(noise="gaussian", gamma=0.5, temporal=1.0, placement="outputs")
+    below = Noise("gaussian", 0.5, layers=(0,))
+    LanguageModel(11, statewise.LSTM(4, 4, 2, transforms=below), temporal=1.0)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from statewise.data import Corpus, TokenStream, sample_corpus
-from statewise.errors import DivergedError
+from statewise.errors import ArgumentError, DivergedError
 from statewise.models import Score
 from statewise.recipes import Outcome, Request, find_recipe, reproduce
 from statewise.recipes.cases import Case
@@ -143,3 +143,48 @@ def test_numbers_that_are_not_finite_can_be_told(tmp_path: Path) -> None:
     assert "nan ± nan" in compare_with_published(again).markdown()
     assert "inf" in curves(again).markdown()
     write_results(again, tmp_path, device=CPU)
+
+
+@pytest.mark.usefixtures("brief")
+def test_fine_tuning_belongs_to_the_weights_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statewise.recipes.running.dynamic_perplexity", lambda *_, **__: Score(2.0, 1))
+    short, long, again, longer = (
+        smoke(tmp_path, "noisin/table5", epochs=epochs, finetune=finetune)
+        for epochs, finetune in ((1, 1), (3, 1), (1, 1), (1, 2))
+    )
+    assert short.measured[1].name != long.measured[1].name
+    # More epochs than were asked for are taken, and then the fine-tuning is that of those.
+    assert again.measured == long.measured
+    assert longer.measured[0] == long.measured[0]
+    assert (longer.measured[1].name, longer.measured[1].epochs) == (long.measured[1].name, 2)
+    for outcome in (short, long, again, longer):
+        assert outcome.measured[1].valid <= outcome.measured[0].valid
+        write_results(outcome, tmp_path, device=CPU)
+
+
+def test_what_is_named_twice_is_one_run(tmp_path: Path) -> None:
+    outcome = smoke(tmp_path, rows=("none", "none"), sizes=("medium", "medium"), placements=("recurrent", "recurrent"))
+    assert len(outcome.measured) == 1
+    assert "±" not in compare_with_published(outcome).markdown()
+
+
+def test_a_finished_run_on_the_same_text_by_another_name_is_found(tmp_path: Path) -> None:
+    outcome = smoke(tmp_path, rows=("none",))
+    (one,) = outcome.measured
+    case = outcome.steps[one.name]
+    assert isinstance(case, Case)
+    whole = outcome.corpus
+    elsewhere = Corpus("elsewhere", whole.vocabulary, whole.train, whole.valid, whole.test)
+    assert finished(case, elsewhere, tmp_path / one.name) == one
+
+
+def test_counting_parameters_leaves_the_generator_of_the_user_alone(tmp_path: Path) -> None:
+    before = torch.get_rng_state()
+    smoke(tmp_path, rows=("none",))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_an_unknown_convention_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"--dynamic: got newer, wanted one of new, old"):
+        Request(convention="newer")  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from statewise.train import (
     precisely,
     train_language_model,
 )
+from statewise.train.distributed import joined
 from statewise.train.interruption import Interruption
 from statewise.train.snapshot import restore, snapshot
 
@@ -145,6 +147,91 @@ def test_a_second_signal_acts_at_once() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def handled() -> Iterator[dict[signal.Signals, int]]:
+    """Handlers of the user's that only take note, as those of clusters do; gives how often each was called."""
+    calls = {signal.SIGINT: 0, signal.SIGTERM: 0}
+
+    def note(number: int, _: object) -> None:
+        calls[signal.Signals(number)] += 1
+
+    before = {number: signal.signal(number, note) for number in calls}
+    yield calls
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_handler_that_goes_on_is_called_once_and_so_does_the_run(
+    number: signal.Signals, handled: dict[signal.Signals, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    save = RunFolder.save_resume
+
+    def counted(*given: Any) -> None:
+        written.append(1)
+        save(*given)
+
+    monkeypatch.setattr(RunFolder, "save_resume", counted)
+
+    def ask(record: dict[str, Any]) -> None:
+        if record["epoch"] == 1:
+            os.kill(os.getpid(), number)
+
+    result = train_language_model(CONFIG, replace(SETTINGS, epochs=3), sample_corpus(), tmp_path / "run", on_epoch=ask)
+    assert result.epochs == 3
+    assert handled[number] == 1
+    assert len(written) == 2, "once for the signal, and once at the end"
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert interruption.asked is None
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_of_another_kind_is_a_second_one(handled: dict[signal.Signals, int]) -> None:
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert handled == {signal.SIGINT: 0, signal.SIGTERM: 0}
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert handled == {signal.SIGINT: 0, signal.SIGTERM: 1}
+        interruption.obey()
+    assert handled == {signal.SIGINT: 0, signal.SIGTERM: 1}
+
+
+def test_the_seconds_of_a_run_are_those_of_all_its_parts(tmp_path: Path) -> None:
+    class StoppedError(Exception):
+        """What stops this run."""
+
+    def stop(record: dict[str, Any]) -> None:
+        if record["epoch"] == 2:
+            raise StoppedError
+
+    every = Checkpoints(updates=3)
+    with pytest.raises(StoppedError):
+        train_language_model(
+            CONFIG, replace(SETTINGS, epochs=3), sample_corpus(), tmp_path, checkpoints=every, on_epoch=stop
+        )
+    found = RunFolder(tmp_path).load_resume()
+    assert found is not None
+    result = train_language_model(CONFIG, replace(SETTINGS, epochs=3), sample_corpus(), tmp_path, resume=True)
+    assert result.seconds > found[1]["seconds"] > 0
+    assert RunFolder(tmp_path).metrics()[-1]["seconds"] == round(result.seconds, 3)
+
+
+def test_a_world_of_one_that_nobody_has_started_is_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.delenv("RANK", raising=False)
+    with joined(CPU) as world:
+        assert (world.rank, world.size) == (0, 1)
 
 
 def test_a_run_goes_on_only_where_its_noise_is_drawn() -> None:

@@ -102,6 +102,7 @@ def test_the_folder_holds_the_best_model_and_its_numbers(tmp_path: Path) -> None
         "best_epoch": result.best_epoch,
         "valid_perplexity": result.valid_perplexity,
         "test_perplexity": result.test_perplexity,
+        "seconds": round(result.seconds, 3),
     }
     model, vocabulary, told = load_language_model(tmp_path / "run")
     assert vocabulary == CORPUS.vocabulary

@@ -6,7 +6,7 @@ from rich.console import Console
 
 
 def say(console: Console | None, text: str) -> None:
-    """Print a text as it is, without wrapping or colours, so that it can be copied.
+    """Print a text as it is, without wrapping, colours or pictures for ``:words:``, so that it can be copied.
 
     Args:
         console: where; None for nowhere.
@@ -15,4 +15,4 @@ def say(console: Console | None, text: str) -> None:
     >>> say(None, "nobody hears this")
     """
     if console is not None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
