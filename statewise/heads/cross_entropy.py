@@ -21,7 +21,8 @@ def cross_entropy(scores: Float[Tensor, "*rows words"], targets: Int[Tensor, "*r
 
     Args:
         scores: before the softmax.
-        targets: the words that were to be predicted.
+        targets: the words that were to be predicted. -100 is padding: its loss and gradient are 0, as torch's are. Any
+            other number outside the words is refused by torch; the kernel, which cannot refuse, gives NaN for its row.
 
     >>> cross_entropy(torch.zeros(2, 3, 5), torch.zeros(2, 3, dtype=torch.long)).shape
     torch.Size([2, 3])

@@ -15,17 +15,19 @@ from torch import Tensor
 BLOCK = 2048  # scores of a program at a time
 WARPS = 8
 
+_PADDING = tl.constexpr(-100)  # torch's ignore_index
 _LEAST = tl.constexpr(-1e30)  # below every score, and finite: its difference with itself is 0
 
 
 def cross_entropy_forward(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The losses of all rows, and their log-normalisers as a sum of two numbers, (2, rows); in float32.
 
-    ``loss = logsumexp(scores) - scores[target]``.
+    ``loss = logsumexp(scores) - scores[target]``; 0 where the target is padding, that is -100, as torch has it. A
+    kernel cannot refuse any other target outside the words: its loss, and the gradient of its row, are NaN.
 
     Args:
         scores: (rows, words), contiguous, of any floating dtype but float64.
-        targets: (rows,), int64, within the words.
+        targets: (rows,), int64, within the words or -100.
 
     >>> from statewise.kernels import load_triton
     >>> scores = torch.zeros(3, 5, device=load_triton().device)
@@ -43,7 +45,7 @@ def cross_entropy_forward(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tens
 def cross_entropy_backward(grads: Tensor, scores: Tensor, targets: Tensor, normalisers: Tensor) -> Tensor:
     """The gradient of the scores, in their dtype.
 
-    ``(softmax(scores) - one_hot(target)) * grad``, row by row.
+    ``(softmax(scores) - one_hot(target)) * grad``, row by row; 0 where the target is -100.
 
     Args:
         grads: of the losses, (rows,), float32, contiguous.
@@ -78,8 +80,10 @@ def _forward(scores, targets, losses, greatest, log_totals, words, BLOCK: tl.con
         largest = above
     most = tl.max(largest, 0)
     log_total = tl.log(tl.sum(total * tl.exp(largest - most), 0))
-    chosen = tl.load(scores + row * words + tl.load(targets + row)).to(tl.float32)
-    tl.store(losses + row, (most - chosen) + log_total)
+    target = tl.load(targets + row)
+    known = (target >= 0) & (target < words)
+    chosen = tl.load(scores + row * words + target, mask=known, other=float("nan")).to(tl.float32)
+    tl.store(losses + row, tl.where(target == _PADDING, 0.0, (most - chosen) + log_total))
     tl.store(greatest + row, most)
     tl.store(log_totals + row, log_total)
 
@@ -92,5 +96,8 @@ def _backward(grads, scores, targets, greatest, log_totals, out, words, BLOCK: t
     inside = here < words
     score = tl.load(scores + row * words + here, mask=inside, other=float("-inf")).to(tl.float32)
     grad = tl.exp((score - tl.load(greatest + row)) - tl.load(log_totals + row))
-    grad = (grad - tl.where(here == tl.load(targets + row), 1.0, 0.0)) * tl.load(grads + row)
+    target = tl.load(targets + row)
+    known = (target >= 0) & (target < words)
+    factor = tl.where(known, tl.load(grads + row), tl.where(target == _PADDING, 0.0, float("nan")))
+    grad = (grad - tl.where(here == target, 1.0, 0.0)) * factor
     tl.store(out + row * words + here, grad.to(out.dtype.element_ty), mask=inside)

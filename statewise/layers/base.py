@@ -237,6 +237,7 @@ class RecurrentLayer(LayerParts):
         shape = (self.num_layers * self.num_directions, batch.layout.batch, self.hidden_size)
         if hx is None:
             state, at_one = self._default_state(shape, batch, draws)
+            state = state.to(batch.rows.dtype)  # one that is learnt, or drawn before autocast, has the weights' dtype
             return state, torch.zeros_like(state) if self.cell.has_memory else None, at_one
         parts = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
         if len(parts) != 1 + self.cell.has_memory:
@@ -296,7 +297,8 @@ class RecurrentLayer(LayerParts):
             if drawn is None or transform.place is not place or not isinstance(transform, SequenceTransform):
                 continue
             expanded = tuple(batch.layout.pack(self._over_time(tensor, batch)) for tensor in drawn)
-            rows = transform.apply(rows, expanded)
+            # What was drawn before autocast may be wider than the rows.
+            rows = transform.apply(rows, expanded).to(rows.dtype)
         return rows
 
     @staticmethod
@@ -366,7 +368,7 @@ class RecurrentLayer(LayerParts):
             drawn = draws.tensors.get((index, layer, direction))
             if drawn is None or not isinstance(transform, RecurrentDropout):
                 continue
-            for_input, for_state = drawn
+            for_input, for_state = (mask.to(batch.rows.dtype) for mask in drawn)
             projected = transform.mask_on == "projection"
             if for_input.shape[2]:
                 mask = batch.layout.pack(self._over_time(for_input, batch))

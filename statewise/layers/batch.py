@@ -72,7 +72,7 @@ def read(
     if not isinstance(data, Tensor):
         raise DtypeError(where=f"{where} input", got=type(source).__name__, wanted="a tensor or a PackedSequence")
     autocast = autocast_is_on(data.device)
-    data = check_kind(data, where=f"{where} input", like=like, convert=autocast).to(computing_dtype(like))
+    data = check_kind(data, where=f"{where} input", like=like, convert=autocast, dtype=computing_dtype(like))
     if packed is not None:
         batch = Batch(data, _read_packed(packed, where=where), True, packed, autocast)
     else:
@@ -122,14 +122,19 @@ def _read_padded(data: Tensor, *, where: str, batch_first: bool, autocast: bool)
     return Batch(timed.flatten(0, 1), Layout((rows,) * steps), batched, None, autocast)
 
 
-def check_kind(data: Tensor, *, where: str, like: Tensor, convert: bool = False) -> Tensor:
-    """Refuse another device or dtype than the weights', but convert another floating dtype if asked."""
+def check_kind(
+    data: Tensor, *, where: str, like: Tensor, convert: bool = False, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Refuse another device or dtype than the weights', but convert another floating dtype if asked.
+
+    What is taken comes back in ``dtype``, by default the weights'.
+    """
     if data.device != like.device:
         raise DeviceError(
             where=where, got=str(data.device), wanted=str(like.device), remedy="Move one of them with .to()."
         )
     if data.dtype == like.dtype or (convert and data.is_floating_point()):
-        return data.to(like.dtype)
+        return data.to(like.dtype if dtype is None else dtype)
     raise DtypeError(
         where=where,
         got=str(data.dtype),

@@ -81,7 +81,7 @@ class OrthogonalRNN(RNN):
         super().reset_parameters(generator)
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                if name.startswith("weight_ih"):
+                if self._raw_name(name).startswith("weight_ih"):
                     parameter.uniform_(-0.01, 0.01, generator=generator)
 
     def _draw_start(self, batch: Batch, stream: Stream) -> Tensor | None:

@@ -244,10 +244,12 @@ class LayerParts(nn.Module):
 
     def _raw_name(self, name: str) -> str:
         """The name of a weight, also if it is a raw matrix from which entries are dropped."""
-        weight = name.removeprefix("parametrizations.").removesuffix(".original")
-        if weight == name:
-            return name
-        on_it = self.get_submodule(f"parametrizations.{weight}").children()
+        # Other parametrizations keep several tensors, such as original0 and original1, or parameters of their own.
+        match name.split("."):
+            case ["parametrizations", weight, "original"]:
+                on_it = self.get_submodule(f"parametrizations.{weight}").children()
+            case _:
+                return name
         return weight if all(isinstance(each, WeightDrop) for each in on_it) else name
 
     def reset_transforms(self, generator: torch.Generator | None = None) -> None:

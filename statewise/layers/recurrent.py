@@ -246,9 +246,10 @@ class RAC(RecurrentLayer):
         super().reset_parameters(generator)
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                if name.startswith("weight_"):
+                weight = self._raw_name(name)
+                if weight.startswith("weight_"):
                     parameter.normal_(0, parameter.shape[1] ** -0.5, generator=generator)
-                elif name.startswith("bias_"):
+                elif weight.startswith("bias_"):
                     parameter.zero_()
         if self.initial_state == "learned":
             like: Tensor = self.weight_hh_l0
@@ -260,6 +261,7 @@ class RAC(RecurrentLayer):
         if self.initial_state == "learned":
             return self.state_0.expand(shape), False
         suffixes = [suffix for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
-        ones = batch.rows.new_ones(self.hidden_size)
-        solved = [torch.linalg.pinv(getattr(self, "weight_hh" + suffix)) @ ones for suffix in suffixes]
+        wide = torch.promote_types(self.weight_hh_l0.dtype, torch.float32)  # torch solves nothing in half precision
+        ones = batch.rows.new_ones(self.hidden_size, dtype=wide)
+        solved = [torch.linalg.pinv(getattr(self, "weight_hh" + suffix).to(wide)) @ ones for suffix in suffixes]
         return torch.stack(solved).unsqueeze(1).expand(shape), False

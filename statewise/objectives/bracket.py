@@ -38,7 +38,9 @@ class Bracket:
         by_largest: ``E[max_k u_k - p . u]``, which is finite under every law; for "moments" a bound on it.
         by_mgf: ``log sum_k p_k E exp(u_k - p . u)``, by Jensen's inequality; infinite outside a law's domain, and not
             looked for (infinite too) where more than a million generating functions would be needed.
-        error: how far the last two grids of a quadrature of curvatures were apart; the bounds allow for it.
+        error: how far the last two grids of a quadrature of curvatures were apart. The bounds allow for it; but it
+            estimates what a grid has missed, and does not prove it. It is 0 where nothing is estimated: over all masks
+            of Bernoulli noise, and by moments.
         method: how the expectations were found.
         assumptions: what must hold.
     """
@@ -164,8 +166,9 @@ def _of_row(readout: Readout, row: Tensor, noise: Noise) -> _Bounds:
         q, r = u.square() * p * (1 - p), u.abs()
         return torch.stack(((q * psi(-r)).sum(1) / 2, (q * psi(r)).sum(1) / 2, (u.clamp(min=0) - u * p).sum(1)))
 
-    # A range has kinks, on which grids converge slowly; the bounds allow for what is left.
-    mean = expect(noise, len(row), bounds, like=row, width=4 * readout.outputs, agreement=1e-4)
+    # A range has kinks, on which grids converge slowly; the bounds allow for the distance of the last two grids, which
+    # estimates what is left.
+    mean = expect(noise, len(row), bounds, like=row, width=4 * readout.outputs)
     lower, curvature, largest = mean.values
     error = mean.error
     if not _tails_allow(noise, moving, categorical):

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 COUNTS = (8, 12, 16, 24, 32, 48, 64)
 MOST_POINTS = 2**20  # of a grid, for each row
 HELD = 2**21  # numbers that are held at a time
+AGREEMENT = 1e-13  # of two grids, relative to the value, for the finer one to be the last
 
 
 class Rule(NamedTuple):
@@ -44,7 +45,6 @@ def expect(
     *,
     like: Tensor,
     width: int,
-    agreement: float = 1e-13,
 ) -> Mean:
     """``E f(eps)`` over independent noise on so many units.
 
@@ -54,7 +54,6 @@ def expect(
         function: from points (n, units) to values (..., n).
         like: a tensor of the values' device and dtype.
         width: how many numbers the function holds for a point.
-        agreement: how near two grids must be, relative to the value, for the finer one to be the last.
 
     >>> mean = expect(Noise("beta", 0.3), 2, lambda eps: eps.prod(1) ** 2, like=torch.zeros(1).double(), width=1)
     >>> round(mean.values.item(), 12)
@@ -74,7 +73,7 @@ def expect(
         finer = _sum(gauss(noise, count), units, function, like, width)
         # NaN, from infinity minus infinity, is no agreement.
         values, error = finer, (finer - values).abs().nan_to_num(nan=math.inf)
-        if bool((error <= agreement * finer.abs()).all()):
+        if bool((error <= AGREEMENT * finer.abs()).all()):
             break
     assert error is not None
     return Mean(values, f"a Gauss rule of {count} points a unit", error)

@@ -90,24 +90,6 @@ def joined(pairs: Tensor, size: int) -> Tensor:
     return torch.cat((pairs[0], pairs[1]), dim=1)[:, :size]
 
 
-def uniforms(seed: int | Tensor, steps: int, size: int, device: torch.device) -> Tensor:
-    """Uniform float32 numbers of 24 bits in [0, 1), shape (steps, size).
-
-    >>> bool((uniforms(3, 5, 7, torch.device("cpu"))[:2] == uniforms(3, 2, 7, torch.device("cpu"))).all())
-    True
-    """
-    return joined(pairs_of_uniforms(words(seed, steps, (size + 1) // 2, device)), size)
-
-
-def normals(seed: int | Tensor, steps: int, size: int, device: torch.device) -> Tensor:
-    """Standard normal float32 numbers, shape (steps, size).
-
-    >>> normals(3, 1000, 100, torch.device("cpu")).std().item()  # doctest: +ELLIPSIS
-    1.00...
-    """
-    return joined(pairs_of_normals(words(seed, steps, (size + 1) // 2, device)), size)
-
-
 def pairs_of_uniforms(word: Tensor) -> Tensor:
     """Uniform numbers of 24 bits in [0, 1).
 

@@ -22,8 +22,9 @@ class Randomness:
     """The one number that a forward pass takes from a generator, and only if something is drawn.
 
     >>> root = Randomness(torch.Generator().manual_seed(3))
-    >>> root.stream(0, 1).seed == root.stream(0, 1).seed != root.stream(1, 0).seed
-    True
+    >>> one, same, other = (root.stream(*key).uniform(torch.empty(1, 5)) for key in ((0, 1), (0, 1), (1, 0)))
+    >>> torch.equal(one, same), torch.equal(one, other)
+    (True, False)
     """
 
     def __init__(self, generator: torch.Generator | None = None, *, device: torch.device = _CPU) -> None:
@@ -69,11 +70,6 @@ class Stream:
     def child(self, index: int) -> Stream:
         """An independent stream for another tensor of the same transform."""
         return Stream(self.randomness, (*self.key, index))
-
-    @property
-    def seed(self) -> int:
-        """All parts of the key mixed into 63 bits, on the host, which waits for an accelerator."""
-        return _seed(int(self.randomness.root), self.key)
 
     def normal(self, out: Tensor, *, mean: float, std: float) -> Tensor:
         """Fill ``out`` (steps, ...) with normal numbers and return it; under torch.func's transforms, a new tensor."""
@@ -165,6 +161,7 @@ def indicator(numbers: Tensor, holds: Callable[..., Tensor], bound: float) -> Te
 
 
 def _seed(root: int, key: tuple[int, ...]) -> int:
+    """All parts of a key mixed into 63 bits, on the host."""
     for part in key:
         root = _splitmix(root ^ (part + 1))
     return root >> 1

@@ -53,7 +53,8 @@ class Zoneout(StateTransform):
         draws: tuple[Tensor, ...],
         parameters: tuple[Tensor, ...],
     ) -> StateChange:
-        keep_state, keep_memory = draws
+        # Masks that were drawn before autocast are wider than the state.
+        keep_state, keep_memory = (mask.to(state.dtype) for mask in draws)
         old_state, old_memory = previous
         state = keep_state * old_state + (1 - keep_state) * state
         if memory is not None and old_memory is not None:
@@ -68,7 +69,7 @@ class Zoneout(StateTransform):
         draws: tuple[Tensor, ...],
         parameters: tuple[Tensor, ...],
     ) -> StateGrads:
-        keep_state, keep_memory = draws
+        keep_state, keep_memory = (mask.to(grad_state.dtype) for mask in draws)
         to_old_state = keep_state * grad_state
         if grad_memory is None:
             return StateGrads(grad_state - to_old_state, None, to_old_state, None, ())

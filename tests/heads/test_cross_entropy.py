@@ -52,6 +52,33 @@ def test_scores_far_apart_and_impossible_words_stay_finite() -> None:
 
 
 @needs_triton
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_padding_counts_nothing_as_with_torch(dtype: torch.dtype, generator: torch.Generator) -> None:
+    scores = (torch.randn(6, 33, generator=generator) * 5).to(dtype)
+    targets = torch.tensor([-100, 3, 32, -100, 0, -100])
+    (found, grad), (expected, right) = both(scores, targets, torch.randn(6, generator=generator))
+    torch.testing.assert_close(found.double(), expected, rtol=2e-5, atol=1e-5)
+    torch.testing.assert_close(grad.double(), right, **tolerance(dtype))
+    assert not found[targets == -100].any()
+    assert not grad[targets == -100].any()
+
+
+@needs_triton
+@pytest.mark.parametrize("target", [-1, -99, -101, 9, 10, 2**40, -(2**63)])
+def test_a_target_outside_the_words_gives_nan_and_its_neighbours_stay(target: int, generator: torch.Generator) -> None:
+    scores, targets = torch.randn(3, 9, generator=generator), torch.tensor([4, 0, 8])
+    (losses, grads), _ = both(scores, targets, torch.ones(3))
+    device = load_triton().device
+    leaf = scores.to(device).requires_grad_()
+    found = FusedCrossEntropy.apply(leaf, torch.tensor([4, target, 8]).to(device))  # type: ignore[no-untyped-call]
+    (grad,) = torch.autograd.grad(found, leaf, torch.ones(3, device=device))
+    assert found[1].isnan()
+    assert grad[1].isnan().all()
+    assert torch.equal(found.detach().cpu()[[0, 2]], losses[[0, 2]])
+    assert torch.equal(grad.cpu()[[0, 2]], grads[[0, 2]])
+
+
+@needs_triton
 def test_more_scores_than_a_whole_number_of_32_bits_counts_are_addressed() -> None:
     """Only the arithmetic of addresses: a row is numbered in 64 bits."""
     import inspect

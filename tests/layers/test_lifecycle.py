@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.nn.utils import parametrizations, parametrize
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.utils.checkpoint import checkpoint
 
@@ -29,9 +30,11 @@ from statewise import (
     RAC,
     RNN,
     Centroids,
+    InputDropout,
     LockedDropout,
     Noise,
     OrthogonalRNN,
+    OutputDropout,
     PeepholeLSTM,
     RecurrentDropout,
     RecurrentLayer,
@@ -39,6 +42,8 @@ from statewise import (
     Zoneout,
 )
 from statewise.errors import EngineError
+from statewise.kernels import load_triton
+from statewise.layers import batch
 from statewise.transforms.laws import LAWS
 from statewise.weights import weight_drop
 from support import threads, tolerance
@@ -54,6 +59,26 @@ SOME_OF_ALL: tuple[Transform, ...] = (
     Centroids(3, transition="noisy"),
     LockedDropout(0.3),
 )
+EVERY_START = pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, {}) for kind in LAYERS),
+        *((RAC, {"initial_state": start}) for start in ("pinv", "learned")),
+        *((OrthogonalRNN, {"initial_state": start}) for start in ("uniform", "learned")),
+    ],
+    ids=str,
+)
+# With masks of 0, 1 and 2, which every dtype holds.
+MASKS: tuple[Transform, ...] = (
+    InputDropout(0.5),
+    OutputDropout(0.5),
+    LockedDropout(0.5),
+    Zoneout(0.3, memory=0.2),
+    RecurrentDropout(0.5, input_p=0.5),
+    RecurrentDropout(0.5, input_p=0.5, mask_on="projection"),
+    RecurrentDropout(0.5, input_p=0.5, mask_on="projection", share_gates=False),
+)
+MASK_OF_EACH_GATE = RecurrentDropout(0.5, input_p=0.5, share_gates=False)  # for which the kernels have no code
 
 
 @pytest.fixture
@@ -262,6 +287,47 @@ class TestDtypes:
         torch.testing.assert_close(cast.float(), output, **tolerance(torch.float32))
 
 
+class Scaled(nn.Module):
+    """A parametrization with a parameter of its own, of a misleading name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.original = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight * self.original
+
+
+class TestReset:
+    def test_a_normalised_weight_keeps_its_length_and_direction(self) -> None:
+        layer = parametrizations.weight_norm(LSTM(INPUT, HIDDEN), "weight_hh_l0")
+        before = {name: parameter.detach().clone() for name, parameter in layer.named_parameters()}
+        layer.reset_parameters()
+        kept = {name for name, parameter in layer.named_parameters() if torch.equal(parameter, before[name])}
+        assert kept == {f"parametrizations.weight_hh_l0.original{part}" for part in (0, 1)}
+
+    def test_the_parameter_of_a_parametrization_is_not_drawn(self) -> None:
+        layer = LSTM(INPUT, HIDDEN)
+        parametrize.register_parametrization(layer, "weight_hh_l0", Scaled())
+        layer.reset_parameters()
+        assert layer.get_parameter("parametrizations.weight_hh_l0.0.original").item() == 2.0
+
+    def test_dropped_weights_of_a_circuit_are_drawn_from_its_own_law(self, generator: torch.Generator) -> None:
+        layer = RAC(INPUT, 200, bias=True)
+        weight_drop(layer, ("weight_hh_l0", "bias_hh_l0"))
+        layer.reset_parameters(generator)
+        raw = layer.get_parameter("parametrizations.weight_hh_l0.original")
+        # The standard error of a standard deviation is a share of 1 / sqrt(2 n) of it.
+        assert raw.std().item() * 200**0.5 == pytest.approx(1.0, abs=5 / (2 * raw.numel()) ** 0.5)
+        assert not layer.get_parameter("parametrizations.bias_hh_l0.original").any()
+
+    def test_dropped_input_weights_of_an_orthogonal_network_stay_small(self, generator: torch.Generator) -> None:
+        layer = weight_drop(OrthogonalRNN(INPUT, HIDDEN), "weight_ih_l0")
+        layer.reset_parameters(generator)
+        raw = layer.get_parameter("parametrizations.weight_ih_l0.original")
+        assert 0.005 < raw.abs().max().item() <= 0.01
+
+
 class TestFrozenWeights:
     @EVERY_FORM
     @pytest.mark.parametrize("kind", [RNN, GRU, PeepholeLSTM])
@@ -331,7 +397,31 @@ class TestGradModes:
         layer(x, draws=layer.draw(x))[0].sum().backward()
 
 
+def assert_computes_in_half_precision(layer: Any, x: Tensor) -> None:
+    """Under autocast a layer computes what its copy in half precision does, and its gradients are the weights' own."""
+    if getattr(layer, "initial_state", "zeros") not in ("zeros", "ones"):
+        # A pseudoinverse, and an orthogonal matrix on states that are not small, would magnify the weights' rounding.
+        layer.load_state_dict({name: weight.bfloat16() for name, weight in layer.state_dict().items()})
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        draws = layer.draw(x)
+        output, _ = layer(x, draws=draws)
+    output.float().square().sum().backward()
+    assert output.dtype == torch.bfloat16
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in layer.parameters())
+    half, _ = copy.deepcopy(layer).bfloat16()(x.bfloat16(), draws=draws)
+    torch.testing.assert_close(output, half)
+
+
 class TestAutocast:
+    @pytest.fixture
+    def as_on_a_device(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Layers follow autocast, as on a CUDA device."""
+
+        def follows(weight: Tensor) -> torch.dtype:
+            return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else weight.dtype
+
+        monkeypatch.setattr(batch, "computing_dtype", follows)
+
     @EVERY_FORM
     @EVERY_LAYER
     def test_a_layer_computes_in_its_own_dtype(self, kind: Any, form: str, x: Tensor) -> None:
@@ -367,17 +457,50 @@ class TestAutocast:
         assert all(parameter.grad is not None for parameter in (*below.parameters(), *start.parameters()))
 
     @pytest.mark.gpu
-    @EVERY_LAYER
-    def test_on_a_device_it_computes_in_the_dtype_of_autocast_as_torchs_layers_do(self, kind: Any, x: Tensor) -> None:
-        layer, x = make(kind, transforms=statewise.Noise("gaussian", 0.5)).cuda(), x.cuda()
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            draws = layer.draw(x)
-            output, _ = layer(x, draws=draws)
-        output.float().square().sum().backward()
-        assert output.dtype == torch.bfloat16
-        assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in layer.parameters())
-        half, _ = copy.deepcopy(layer).bfloat16()(x.bfloat16(), draws=draws)
-        torch.testing.assert_close(output, half)
+    @EVERY_START
+    def test_on_a_device_it_computes_in_the_dtype_of_autocast_as_torchs_layers_do(
+        self, kind: Any, options: dict[str, str], x: Tensor
+    ) -> None:
+        assert_computes_in_half_precision(make(kind, transforms=Noise("gaussian", 0.5), **options).cuda(), x.cuda())
+
+    @EVERY_START
+    @pytest.mark.usefixtures("as_on_a_device")
+    def test_where_autocast_decides_every_initial_state_follows_it(
+        self, kind: Any, options: dict[str, str], x: Tensor
+    ) -> None:
+        assert_computes_in_half_precision(make(kind, transforms=Noise("gaussian", 0.5), **options), x)
+
+    @pytest.mark.parametrize(
+        ("transform", "engine"),
+        [*((mask, "reference") for mask in (*MASKS, MASK_OF_EACH_GATE)), *((mask, "triton") for mask in MASKS)],
+        ids=str,
+    )
+    @pytest.mark.usefixtures("as_on_a_device")
+    def test_what_was_drawn_before_autocast_is_of_use_under_it(
+        self, transform: Transform, engine: str, x: Tensor
+    ) -> None:
+        if engine == "triton" and load_triton().device != "cpu":
+            pytest.skip("needs Triton's interpreter")
+        layer = LSTM(INPUT, HIDDEN, 2, transforms=transform, engine=engine)
+        draws = layer.draw(x)
+        with torch.autocast("cpu", dtype=torch.float16):  # of bfloat16 the interpreter makes no products
+            expected = outcome(layer, x, draws=draws.to(torch.float16))
+            found = outcome(layer, x, draws=draws)
+        assert found[0].dtype == torch.float16
+        assert_same(found, expected)
+
+    @pytest.mark.usefixtures("as_on_a_device")
+    def test_an_initial_state_that_was_drawn_before_autocast_is_of_use_under_it(self, x: Tensor) -> None:
+        layer = make(OrthogonalRNN, initial_state="uniform")
+        draws = layer.draw(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert_same(outcome(layer, x, draws=draws), outcome(layer, x, draws=draws.to(torch.bfloat16)))
+
+    @pytest.mark.usefixtures("as_on_a_device")
+    def test_an_input_that_has_the_dtype_of_autocast_is_not_copied(self, x: Tensor) -> None:
+        layer, x = LSTM(INPUT, HIDDEN), x.bfloat16()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert layer._read(x).rows.data_ptr() == x.data_ptr()
 
     def test_whole_numbers_are_refused_under_autocast_too(self, x: Tensor) -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(statewise.errors.DtypeError):

@@ -82,6 +82,15 @@ def test_heavy_tails_fall_back_on_a_finite_bound(law: str) -> None:
     assert found.error.isfinite().all()
 
 
+def test_coarse_grids_that_agree_by_chance_are_not_believed() -> None:
+    """At this angle the kink lies so that the rules of 16 and 24 points agree in four digits, which are wrong."""
+    angle, gamma = torch.tensor(0.3222, dtype=DOUBLE), 0.3
+    weight = torch.stack((angle.cos(), angle.sin())).unsqueeze(1) * torch.tensor([1.0, 0.0], dtype=DOUBLE)
+    found = bracket(Readout(Categorical(), weight), torch.ones(1, 2, dtype=DOUBLE), Noise("gaussian", gamma))
+    # The two scores are apart by a normal number of standard deviation gamma.
+    assert found.by_largest.item() == pytest.approx(gamma / math.sqrt(2 * math.pi), abs=2e-4)
+
+
 def test_many_units_are_bracketed_by_moments(generator: torch.Generator) -> None:
     from statewise.objectives import estimated_excess
 

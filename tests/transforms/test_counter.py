@@ -26,13 +26,14 @@ from statewise.transforms import (
     Zoneout,
     streams,
 )
-from statewise.transforms.counter import normals, seed_of, uniforms, words
+from statewise.transforms.counter import seed_of, words
 from statewise.transforms.laws import LAWS
-from statewise.transforms.recipes import Kind, Recipe
+from statewise.transforms.recipes import Kind, Recipe, numbers
 
 CPU = torch.device("cpu")
 SEEDS = st.integers(0, 2**63 - 1)
 MASK = 2**64 - 1
+NORMAL, UNIFORM = Recipe.of(Kind.NORMAL), Recipe.of(Kind.UNIFORM)
 COUNTED: list[Transform] = [
     *(Noise(law, 0.3) for law in LAWS),
     Noise("gamma", 0.3, 0.5, mode="additive"),
@@ -68,7 +69,7 @@ def test_the_published_first_numbers_of_splitmix64_appear() -> None:
 @given(seed=SEEDS, size=st.integers(1, 70))
 def test_a_normal_number_is_box_and_muller_of_its_word(seed: int, size: int) -> None:
     half = (size + 1) // 2
-    for place, found in enumerate(normals(seed, 1, size, CPU)[0].tolist()):
+    for place, found in enumerate(numbers(NORMAL, seed, 1, size, CPU)[0].tolist()):
         word = splitmix(seed, place % half)
         radius = math.sqrt(-2 * math.log(((word >> 33) + 1) * 2.0**-31))
         quadrant, fraction = word >> 24 & 3, ((word & 0xFFFFFF) + 0.5) * 2.0**-24
@@ -82,9 +83,9 @@ def test_a_normal_number_is_box_and_muller_of_its_word(seed: int, size: int) -> 
 def test_the_kernel_gives_the_same_bits(seed: int, steps: int, size: int) -> None:
     out = torch.empty(steps, size)
     torch.ops.statewise_native.fill_counted(out, seed, *Recipe.of(Kind.NORMAL, scale=0.37, shift=1.0))
-    assert torch.equal(out, normals(seed, steps, size, CPU).mul_(0.37).add_(1.0))
-    torch.ops.statewise_native.fill_counted(out, seed, *Recipe.of(Kind.UNIFORM))
-    assert torch.equal(out, uniforms(seed, steps, size, CPU))
+    assert torch.equal(out, numbers(NORMAL, seed, steps, size, CPU).mul_(0.37).add_(1.0))
+    torch.ops.statewise_native.fill_counted(out, seed, *UNIFORM)
+    assert torch.equal(out, numbers(UNIFORM, seed, steps, size, CPU))
 
 
 def test_a_stream_is_the_same_with_and_without_the_kernel_and_in_either_precision(generator: torch.Generator) -> None:
@@ -98,21 +99,21 @@ def test_a_stream_is_the_same_with_and_without_the_kernel_and_in_either_precisio
 
 
 def test_normal_numbers_have_the_moments_and_tails_of_the_law() -> None:
-    numbers = normals(2026, 1000, 4001, CPU).double()
-    count = numbers.numel()
+    sample = numbers(NORMAL, 2026, 1000, 4001, CPU).double()
+    count = sample.numel()
     for power, (moment, variance) in {1: (0, 1), 2: (1, 2), 3: (0, 15), 4: (3, 96)}.items():
-        assert abs(float((numbers**power).mean()) - moment) < 5 * math.sqrt(variance / count)
+        assert abs(float((sample**power).mean()) - moment) < 5 * math.sqrt(variance / count)
     for bound in (0.5, 1.0, 2.0, 3.0, 4.0):
-        share, expected = float((numbers > bound).double().mean()), 0.5 * math.erfc(bound / math.sqrt(2))
+        share, expected = float((sample > bound).double().mean()), 0.5 * math.erfc(bound / math.sqrt(2))
         assert abs(share - expected) < 5 * math.sqrt(expected / count)
 
 
 def test_uniform_numbers_fill_the_interval_evenly() -> None:
-    numbers = uniforms(7, 1000, 1001, CPU)
-    assert 0 <= float(numbers.min())
-    assert float(numbers.max()) < 1
-    counts = torch.histc(numbers, bins=64, min=0, max=1).double()
-    expected = numbers.numel() / 64
+    sample = numbers(UNIFORM, 7, 1000, 1001, CPU)
+    assert 0 <= float(sample.min())
+    assert float(sample.max()) < 1
+    counts = torch.histc(sample, bins=64, min=0, max=1).double()
+    expected = sample.numel() / 64
     chi_square = float(((counts - expected) ** 2 / expected).sum())
     assert chi_square < 63 + 5 * math.sqrt(2 * 63)
 
@@ -131,7 +132,7 @@ def test_the_numbers_of_a_seed_stay_what_they_are() -> None:
     stream = Randomness(torch.Generator().manual_seed(3)).stream(0, 1, 2)
     normal = [0.4763776361942291, 0.36736640334129333, -0.12598849833011627, 0.4460648000240326, -1.9176870584487915]
     uniform = [0.8081926703453064, 0.1486380696296692, 0.604482889175415, 0.19132453203201294, 0.045392513275146484]
-    assert stream.seed == 278817501604292925
+    assert streams._seed(int(stream.randomness.root), stream.key) == 278817501604292925
     assert stream.normal(torch.empty(1, 5), mean=0.0, std=1.0)[0].tolist() == normal
     assert stream.uniform(torch.empty(1, 5))[0].tolist() == uniform
 
@@ -159,13 +160,16 @@ def with_root(root: int | Tensor) -> Randomness:
 
 @given(root=st.integers(0, 2**62 - 1), key=st.lists(st.integers(0, 2**33), max_size=6).map(tuple))
 def test_a_key_is_mixed_into_a_tensor_as_into_an_int(root: int, key: tuple[int, ...]) -> None:
-    assert int(seed_of(torch.tensor(root), key)) == with_root(root).stream(*key).seed
+    assert int(seed_of(torch.tensor(root), key)) == streams._seed(root, key)
+    found = with_root(root).stream(*key).uniform(torch.empty(3, 8))
+    assert torch.equal(found, numbers(UNIFORM, seed_of(torch.tensor(root), key), 3, 8, CPU))
 
 
 @given(seed=SEEDS, steps=st.integers(1, 4), size=st.integers(1, 40))
 def test_a_seed_in_a_tensor_gives_the_bits_of_the_seed(seed: int, steps: int, size: int) -> None:
-    for law in (normals, uniforms):
-        assert torch.equal(law(torch.tensor(seed), steps, size, CPU), law(seed, steps, size, CPU))
+    for recipe in (NORMAL, UNIFORM):
+        found = numbers(recipe, torch.tensor(seed), steps, size, CPU)
+        assert torch.equal(found, numbers(recipe, seed, steps, size, CPU))
 
 
 def draw(transform: Transform, randomness: Randomness, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
