@@ -28,6 +28,7 @@ _SOURCES: dict[Any, tuple[str, ...]] = {
     cells.MGUCell: ("zhou2016minimal",),
     cells.GRUCell: _GRU,
     cells.ResetBeforeGRUCell: ("cho2014learning",),
+    cells.MultiplicativeRNNCell: ("sutskever2011generating",),
     cells.LSTMCell: _LSTM,
     cells.PeepholeLSTMCell: (*_LSTM, "gers2000recurrent"),
     cells.RACCell: ("levine2017benefits", "ziv2019depth", "wu2016multiplicative"),

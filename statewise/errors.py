@@ -52,6 +52,14 @@ class UnknownArgumentError(StatewiseError, TypeError):
     """A constructor was given an argument that it does not have."""
 
 
+class UnknownSymbolError(ArgumentError):
+    """A word holds a symbol that is not in the alphabet."""
+
+
+class NotMemorylessError(StatewiseError, TypeError):
+    """A network keeps more than its state from step to step, so that no finite table equals it."""
+
+
 class DeviceError(ArgumentError):
     """Tensors or generators that must share a device do not."""
 

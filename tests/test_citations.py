@@ -87,8 +87,8 @@ def test_every_public_layer_has_a_paper(layer: Any) -> None:
 
 def test_the_families_are_found_at_all() -> None:
     """An empty list of members would make the tests above say nothing."""
-    assert len(LAYERS) >= 14
-    assert len(public(cells, cells.Cell)) >= 7
+    assert len(LAYERS) >= 16
+    assert len(public(cells, cells.Cell)) >= 8
     assert len(public(transforms, transforms.Transform)) >= 9
     assert weights.StiefelSGD in public(weights, torch.optim.Optimizer)
     assert weights.WeightDrop in public(weights, nn.Module)
@@ -122,6 +122,11 @@ def test_settings_decide_where_they_come_from_another_paper() -> None:
     assert "gal2016theoretically" in keys(cite(statewise.RecurrentDropout(0.5, locked=True)))
     assert "gal2016theoretically" not in keys(cite(statewise.RecurrentDropout(0.5)))
     assert keys(cite(statewise.GRU(2, 3, reset_before=True))) == ["cho2014learning"]
+
+
+def test_the_multiplicative_network_is_cited_with_the_paper_that_has_it() -> None:
+    for part in (statewise.MultiplicativeRNN(2, 3), statewise.MultiplicativeRNNCell(2, 3), cells.MultiplicativeRNNCell):
+        assert keys(cite(part)) == ["sutskever2011generating"]
 
 
 def test_the_order_is_that_of_the_keys_whatever_the_order_of_the_model() -> None:

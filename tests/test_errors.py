@@ -21,9 +21,11 @@ from statewise.errors import (
     LengthError,
     MissingExtraError,
     NonFiniteError,
+    NotMemorylessError,
     SecondDerivativeError,
     ShapeError,
     StatewiseError,
+    UnknownSymbolError,
 )
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, StatewiseError)]
@@ -42,11 +44,13 @@ def test_no_kind_of_error_is_forgotten_here() -> None:
         "LengthError",
         "MissingExtraError",
         "NonFiniteError",
+        "NotMemorylessError",
         "RunFolderError",
         "RunInUseError",
         "SecondDerivativeError",
         "ShapeError",
         "UnknownArgumentError",
+        "UnknownSymbolError",
     }
 
 
@@ -113,6 +117,8 @@ def test_an_error_crosses_from_a_worker_process() -> None:
         (ShapeError, (ArgumentError, ValueError)),
         (LengthError, (ArgumentError, ValueError)),
         (DeviceError, (ArgumentError, ValueError)),
+        (UnknownSymbolError, (ArgumentError, ValueError)),
+        (NotMemorylessError, (StatewiseError, TypeError)),
         (DtypeError, (StatewiseError, TypeError)),
         (NonFiniteError, (StatewiseError, ArithmeticError)),
         (EngineError, (StatewiseError, RuntimeError)),

@@ -169,14 +169,18 @@ class TestTorchsArguments:
         x = torch.randn(4, 3, dtype=torch.float64)
         torch.testing.assert_close(new(x), old(x))
 
-    @pytest.mark.parametrize("kind", ["MGU", "GRU", "RNN", "RAC", "LSTM", "PeepholeLSTM", "OrthogonalRNN"])
+    @pytest.mark.parametrize(
+        "kind", ["MGU", "GRU", "RNN", "RAC", "LSTM", "PeepholeLSTM", "OrthogonalRNN", "MultiplicativeRNN"]
+    )
     def test_a_device_and_a_dtype_can_be_named_everywhere(self, kind: str) -> None:
         layer = getattr(statewise, kind)(3, 5, device="cpu", dtype=torch.float64)
         assert {parameter.dtype for parameter in layer.parameters()} == {torch.float64}
         meta = getattr(statewise, kind)(3, 5, device="meta")
         assert all(parameter.is_meta for parameter in meta.parameters())
 
-    @pytest.mark.parametrize("kind", ["MGUCell", "PeepholeLSTMCell", "RACCell", "OrthogonalRNNCell"])
+    @pytest.mark.parametrize(
+        "kind", ["MGUCell", "MultiplicativeRNNCell", "PeepholeLSTMCell", "RACCell", "OrthogonalRNNCell"]
+    )
     def test_the_same_holds_for_single_steps(self, kind: str) -> None:
         cell = getattr(statewise, kind)(3, 5, dtype=torch.float64)
         assert {parameter.dtype for parameter in cell.parameters()} == {torch.float64}

@@ -4,6 +4,7 @@ from statewise.cells.base import Cell, Product, Transition, TransitionGrads
 from statewise.cells.gru import GRUCell, ResetBeforeGRUCell
 from statewise.cells.lstm import LSTMCell
 from statewise.cells.mgu import MGUCell
+from statewise.cells.multiplicative import MultiplicativeRNNCell
 from statewise.cells.peephole import PeepholeLSTMCell
 from statewise.cells.rac import RACCell
 from statewise.cells.rnn import NONLINEARITIES, RNNCell, modrelu
@@ -14,6 +15,7 @@ __all__ = [
     "GRUCell",
     "LSTMCell",
     "MGUCell",
+    "MultiplicativeRNNCell",
     "PeepholeLSTMCell",
     "Product",
     "RACCell",

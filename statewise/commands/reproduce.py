@@ -15,10 +15,11 @@ from statewise.commands.shared import DEVICE, command_parser, find_device, one_t
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
-from statewise.recipes.cases import PLACEMENTS, Measured
+from statewise.recipes.lines import Made, group
+from statewise.recipes.request import PLACEMENTS
 from statewise.recipes.results import write_results
 from statewise.report import Table, compare_with_published, plot_curves
-from statewise.report.comparison import curves, group
+from statewise.report.comparison import curves
 from statewise.train.settings import PRECISIONS
 from statewise.train.telling import say
 
@@ -35,18 +36,20 @@ def parser() -> ArgumentParser:
     add("table", nargs="?", type=str, help="such as noisin/table3; --list shows them all")
     add("--list", action="store_true", help="show every table, what it needs and what it costs, and do nothing")
     add("--rows", type=str, default="", help="such as gaussian,dropout+gaussian, or all; else a telling few")
-    add("--size", type=str, default="", help="medium, large, or all")
+    add("--size", type=str, default="", help="of the network or of the data, such as medium, or all; else the first")
     add("--placement", type=str, default="", help=f"of the noise: {', '.join(PLACEMENTS)}; both is the first two")
-    add("--epochs", type=int, help="passes over the training text; else those of the paper")
+    add("--epochs", type=int, help="passes over the training examples; else those of the recipe")
     add("--finetune", type=int, help="noisin/table5: the most epochs of fine-tuning; 0 for none")
-    add("--seeds", type=int, default=1, help="how many runs of each row, with the seeds 1111, 1112 and so on")
+    add("--seeds", type=int, help="how many runs of each row; else 1, of some tables 5 or 10")
+    add("--count", type=int, help="state-regularized/tomita: how many random machines (default: 50)")
+    add("--set", type=str, default="", help="other settings of model and training, such as hidden=64,lr=0.002")
     add("--precision", choices=PRECISIONS, default="tf32", help="of matrix products on an accelerator")
     add("--dynamic", choices=("old", "new"), default="old", help="noisin/table5: convention of dynamic evaluation")
     add("--device", **DEVICE)
-    add("--scale", choices=("full", "smoke"), default="full", help="smoke: a tiny network on an embedded text")
+    add("--scale", choices=("full", "smoke"), default="full", help="smoke: tiny networks on embedded data")
     add("--data", type=str, help="the folder of the data set; else STATEWISE_DATA, else ../shared/data")
     add("--out", type=str, help="the folder of the runs and results; else runs/ and the name of the table")
-    add("--curves", action="store_true", help="print the validation perplexities along the way too")
+    add("--curves", action="store_true", help="print how the validation went along the way too")
     add("--quiet", action="store_true", help="print the table only")
     return made
 
@@ -75,7 +78,8 @@ def run(arguments: Any, console: Console) -> None:
     def write(outcome: Outcome) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         write_results(outcome, folder, device=device, command=command)
-        parts = [compare_with_published(outcome).markdown(), curves(outcome).markdown(), f"    {command}\n"]
+        along = [curves(outcome).markdown()] if outcome.recipe.curve[0] else []
+        parts = [compare_with_published(outcome).markdown(), *along, f"    {command}\n"]
         write_atomically(folder / "results.md", "\n\n".join(parts))
 
     told = None if arguments.quiet else console
@@ -83,7 +87,7 @@ def run(arguments: Any, console: Console) -> None:
         outcome = reproduce(recipe, request, folder, data=arguments.data, device=device, console=told, after_each=write)
         write(outcome)
     compare_with_published(outcome).print(console)
-    if outcome.recipe.train_curve or arguments.curves:
+    if outcome.recipe.train_curve or (arguments.curves and outcome.recipe.curve[0]):
         curves(outcome).print(console)
     say(console, _drawn(outcome, folder))
 
@@ -119,20 +123,52 @@ def _request(arguments: Any) -> Request:
         epochs=arguments.epochs,
         finetune=arguments.finetune,
         seeds=arguments.seeds,
+        count=arguments.count,
+        overrides=overrides(arguments.set),
         precision=arguments.precision,
         scale=arguments.scale,
         convention=arguments.dynamic,
     )
 
 
+def overrides(text: str) -> tuple[tuple[str, Any], ...]:
+    """The names and values of ``--set``.
+
+    >>> overrides("hidden=64,lr=0.002,patience=none,cell=gru")
+    (('hidden', 64), ('lr', 0.002), ('patience', None), ('cell', 'gru'))
+    """
+    found = {}
+    for entry in split_list(text):
+        name, sign, value = (part.strip() for part in entry.partition("="))
+        if not (name and sign and value):
+            raise ArgumentError(where="--set", got=entry, wanted="names and values, such as hidden=64,lr=0.002")
+        found[name.replace("-", "_")] = _value(value)
+    return tuple(found.items())
+
+
+def _value(text: str) -> Any:
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def _folder(name: str, request: Request) -> str:
-    return f"runs/{name.replace('/', '-')}{'-smoke' if request.smoke else ''}"
+    """Other settings have another folder, so that their runs do not meet."""
+    other = "".join(f"-{key}={value}" for key, value in request.overrides)
+    return f"runs/{name.replace('/', '-')}{'-smoke' if request.smoke else ''}{other}"
 
 
 def _command(arguments: Any) -> str:
     """What to type to get the same again."""
     words = ["statewise", "reproduce", arguments.table]
-    for name in ("rows", "size", "placement", "epochs", "finetune", "seeds", "precision", "dynamic", "scale", "data"):
+    names = ("rows", "size", "placement", "epochs", "finetune", "seeds", "count", "set", "precision", "dynamic", "scale")
+    for name in (*names, "data"):
         value = getattr(arguments, name)
         if value not in (None, "") and (name != "dynamic" or arguments.table == "noisin/table5"):
             words += [f"--{name}", str(value)]
@@ -143,17 +179,18 @@ def _command(arguments: Any) -> str:
 
 def _drawn(outcome: Outcome, folder: Path) -> str:
     """Draw the curves if that is possible; says what is where."""
-    drawn = _curves(outcome.measured, "valid_perplexity")
+    number, called = outcome.recipe.curve
+    drawn = _curves(outcome.measured, number)
     dashed = _curves(outcome.measured, "train_perplexity") if outcome.recipe.train_curve else None
     try:
         title = outcome.recipe.name + (" (smoke run)" if outcome.request.smoke else "")
-        plot = str(plot_curves(drawn, folder / PLOT, title=title, dashed=dashed)) if drawn else "none"
+        plot = str(plot_curves(drawn, folder / PLOT, title=title, dashed=dashed, called=called)) if drawn else "none"
     except MissingExtraError as error:
         plot = f"not drawn ({error})"
     return f"Results: {folder / 'results.md'}, {folder / 'results.json'}\nPlot: {plot}"
 
 
-def _curves(measured: Sequence[Measured], number: str) -> dict[str, list[float]]:
+def _curves(measured: Sequence[Made], number: str) -> dict[str, list[float]]:
     """The curve of each line; of several seeds, that of the first."""
     lines = group([one for one in measured if one.curve])
     return {line.name: [float(record[number]) for record in runs[0].curve] for line, runs in lines.items()}

@@ -1,4 +1,4 @@
-"""``statewise train lm``: a language model on a text of one's own."""
+"""``statewise train``: its kinds, and ``statewise train lm``, a language model on a text of one's own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands import classify
 from statewise.commands.compare import STD, asked_before, compare
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
@@ -40,7 +41,9 @@ def add_kinds(command: ArgumentParser) -> None:
     Args:
         command: what :func:`parser` gave.
     """
-    command.add_subcommands(dest="kind").add_subcommand("lm", _lm(), help="a word-level language model")
+    kinds = command.add_subcommands(dest="kind")
+    kinds.add_subcommand("lm", _lm(), help="a word-level language model")
+    kinds.add_subcommand("classify", classify.parser(), help="a classifier of sequences, whose states can be read")
 
 
 def _lm() -> ArgumentParser:
@@ -74,7 +77,13 @@ def run(arguments: Any, console: Console) -> None:
         arguments: as the parser gives them.
         console: where to print.
     """
-    asked = arguments.lm
+    if arguments.kind == "classify":
+        classify.run(arguments.classify, console)
+    else:
+        _train_lm(arguments.lm, console)
+
+
+def _train_lm(asked: Any, console: Console) -> None:
     device = find_device(asked.device)
     there = _there(asked) if asked.resume else {}
     source = _source(asked, there)

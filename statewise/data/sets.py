@@ -7,26 +7,45 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from statewise.data.corpus import SPLITS, find_parts
+from statewise.data.text import ENDINGS
 from statewise.errors import ArgumentError, DataError
 
 #: The folders that a set may lie in, under the folder of all data.
 _FOLDERS: Mapping[str, tuple[str, ...]] = {
     "ptb": ("ptb", "penn", "simple-examples/data"),
     "wikitext-2": ("wikitext-2", "wikitext-2-v1"),
+    "mnist": ("mnist", "MNIST"),
+    "fashion-mnist": ("fashion-mnist", "FashionMNIST"),
+    "imdb": ("imdb",),
 }
 _ORIGINS: Mapping[str, str] = {
     "ptb": "Its text belongs to the Linguistic Data Consortium (LDC99T42). The preprocessed files ptb.train.txt, "
     "ptb.valid.txt and ptb.test.txt are those of Tomas Mikolov's archive simple-examples.tgz, in its folder data",
     "wikitext-2": "Get the word-level files wiki.train.tokens, wiki.valid.tokens and wiki.test.tokens, called "
     "wikitext-2-v1, from Salesforce's page of the WikiText data set or from the Hugging Face hub (Salesforce/wikitext)",
+    "mnist": "Get train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz and the two files t10k-... of Yann LeCun, "
+    "Corinna Cortes and Christopher Burges, e.g. by torchvision.datasets.MNIST, which puts them into MNIST/raw",
+    "fashion-mnist": "Get train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz and the two files t10k-... from "
+    "github.com/zalandoresearch/fashion-mnist, e.g. by torchvision.datasets.FashionMNIST",
+    "imdb": "Get the Large Movie Review Dataset (aclImdb, Maas et al. 2011) from ai.stanford.edu/~amaas/data/sentiment "
+    "and write imdb.train.tsv and imdb.test.tsv: label (1 or 0), stars, id and text, with tabs between them",
+}
+
+#: What must lie in the folder of a set that is no text for language models; each file may be compressed.
+_FILES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("mnist", "fashion-mnist"),
+        tuple(f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")),
+    ),
+    "imdb": ("imdb.train.tsv", "imdb.test.tsv"),
 }
 
 
 def find_data_set(name: str, *, data: Path | str | None = None) -> Path:
-    """The folder of a benchmark data set, for `read_corpus`.
+    """The folder of a benchmark data set, for `read_corpus`, `read_images` or `imdb_sets`.
 
     Args:
-        name: ``"ptb"`` or ``"wikitext-2"``.
+        name: ``"ptb"``, ``"wikitext-2"``, ``"mnist"``, ``"fashion-mnist"`` or ``"imdb"``.
         data: the folder of the set, or the one that has it. When it is None, the set is looked for in the folder that
             the environment variable STATEWISE_DATA names; then in ``shared/data`` beside the working directory, and
             beside the checkout that the package runs from.
@@ -40,14 +59,25 @@ def find_data_set(name: str, *, data: Path | str | None = None) -> Path:
     for place in _places(data):
         # The set's own folder comes last: what lies under a folder of many sets has its name, this one has not.
         for folder in (*(place / below for below in _FOLDERS[name]), place):
-            if len(find_parts(folder)) == len(SPLITS):
+            if _is_whole(name, folder):
                 return folder
         searched.append(str(place))
     raise DataError(
         where=f"data set {name}",
         got=f"nothing in {', '.join(searched)}",
-        wanted="train, valid and test",
+        wanted=" and ".join(_FILES[name]) if name in _FILES else "train, valid and test",
         remedy=f"{_ORIGINS[name]}; then name their folder: --data, data=... or STATEWISE_DATA.",
+    )
+
+
+def _is_whole(name: str, folder: Path) -> bool:
+    """Whether all parts of a set are in a folder, or below it in a folder called raw."""
+    if name not in _FILES:
+        return len(find_parts(folder)) == len(SPLITS)
+    endings = ENDINGS if name == "imdb" else ("", ".gz")
+    return any(
+        all(any((place / (file + ending)).is_file() for ending in endings) for file in _FILES[name])
+        for place in (folder, folder / "raw")
     )
 
 

@@ -5,11 +5,12 @@ from statewise.layers.collected import Collected
 from statewise.layers.draws import Draws
 from statewise.layers.orthogonal import OrthogonalRNN
 from statewise.layers.parts import CompoundingNoiseWarning
-from statewise.layers.recurrent import GRU, LSTM, MGU, RAC, RNN, PeepholeLSTM
+from statewise.layers.recurrent import GRU, LSTM, MGU, RAC, RNN, MultiplicativeRNN, PeepholeLSTM
 from statewise.layers.single import (
     GRUCell,
     LSTMCell,
     MGUCell,
+    MultiplicativeRNNCell,
     OrthogonalRNNCell,
     PeepholeLSTMCell,
     RACCell,
@@ -31,6 +32,8 @@ __all__ = [
     "GRUCell",
     "LSTMCell",
     "MGUCell",
+    "MultiplicativeRNN",
+    "MultiplicativeRNNCell",
     "OrthogonalRNN",
     "OrthogonalRNNCell",
     "PeepholeLSTM",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
@@ -17,6 +18,7 @@ from statewise.layers.batch import Batch, autocast_off, check_generator, read, r
 from statewise.layers.collected import Collected, check_kinds
 from statewise.layers.draws import Draws, check_draws, check_purpose
 from statewise.layers.parts import LayerParts
+from statewise.layers.plain import StepWeights, apply_stack_once
 from statewise.transforms import (
     Pairing,
     Place,
@@ -126,6 +128,40 @@ class RecurrentLayer(LayerParts):
         output = batch.give_back(rows, batch_first=self.batch_first)
         final = self._final(ran, batch)
         return (output, final, self._collect(kinds, ran, batch, collect_grad)) if kinds else (output, final)
+
+    def plain_step(
+        self, input: Tensor, hx: State | None = None, *, generator: torch.Generator | None = None
+    ) -> tuple[Float[Tensor, "batch hidden"], State]:
+        """One application of each layer's cell, with every transform of inputs, states and outputs left out.
+
+        ``u, c = cell(W x + b, U h, c)``: so a classifier reads an end token (Wang & Niepert 2019, section 3).
+
+        Args:
+            input: one step of every sequence, (batch, input).
+            hx: the state, as in :meth:`forward`; None for the layer's own beginning.
+            generator: source of a beginning that is drawn; idle in other layers.
+
+        Returns:
+            The top layer's ``u``, and the state of all layers.
+        """
+        if self.bidirectional:
+            raise ArgumentError(
+                where=f"{self._name}.plain_step",
+                got="a bidirectional layer",
+                wanted="one direction: a single step has no sequence to come back through",
+            )
+        if not isinstance(input, Tensor) or input.ndim != 2:
+            got = tuple(input.shape) if isinstance(input, Tensor) else type(input).__name__
+            raise ShapeError(where=f"{self._name}.plain_step input", got=got, wanted=f"(batch, {self.input_size})")
+        batch = self._read(input.unsqueeze(1 if self.batch_first else 0))
+        with autocast_off(batch.rows.device):
+            check_generator(generator, where=self._name, device=batch.rows.device)
+            randomness = Randomness(generator, device=batch.rows.device)
+            start = self._draw_start(batch, randomness.stream(START)) if hx is None else None
+            initial = self._initial(hx, batch, Draws(start=start))
+            weights = (self._weights_of(f"_l{layer}", batch) for layer in range(self.num_layers))
+            output, states, memories = apply_stack_once(self.cell, batch.rows, initial, weights)
+        return output, states if memories is None else (states, memories)
 
     def draw(self, input: Tensor | PackedSequence, *, generator: torch.Generator | None = None) -> Draws:
         """Draw everything random that a pass over this input needs, for ``forward(..., draws=)``."""
@@ -320,20 +356,13 @@ class RecurrentLayer(LayerParts):
         states, memories, at_one = initial
         mixes = any(isinstance(t, ThroughTimeMix) and t.acts_on(layer, self.num_layers) for t in self._transforms)
 
-        def weight(name: str) -> Tensor:
-            return self._in_dtype_of(batch, name + suffix)
-
         call = Recurrence(
             cell=self.cell,
             layout=batch.layout,
             reverse=direction == 1,
             inputs=rows,
             input_term=None,
-            weight_ih=weight("weight_ih"),
-            bias_ih=weight("bias_ih") if self.bias else None,
-            weight_hh=weight("weight_hh"),
-            bias_hh=weight("bias_hh") if self.bias else None,
-            extra=tuple(weight(name) for name, _ in self.cell.extra_parameters),
+            **self._weights_of(suffix, batch)._asdict(),
             initial_state=states[slot],
             initial_memory=None if memories is None else memories[slot],
             start_at_one=at_one,
@@ -343,6 +372,18 @@ class RecurrentLayer(LayerParts):
             record=record,
         )
         return self._mask_gates(call, layer, direction, batch, draws)
+
+    def _weights_of(self, suffix: str, batch: Batch) -> StepWeights:
+        def weight(name: str) -> Tensor:
+            return self._in_dtype_of(batch, name + suffix)
+
+        return StepWeights(
+            weight_ih=weight("weight_ih"),
+            bias_ih=weight("bias_ih") if self.bias else None,
+            weight_hh=weight("weight_hh"),
+            bias_hh=weight("bias_hh") if self.bias else None,
+            extra=tuple(weight(name) for name, _ in self.cell.extra_parameters),
+        )
 
     def _in_dtype_of(self, batch: Batch, name: str) -> Tensor:
         """A weight in the dtype in which the batch is computed, which under autocast may be another than its own."""

@@ -7,7 +7,17 @@ from typing import Unpack
 import torch
 from torch import Tensor, nn
 
-from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, PeepholeLSTMCell, RACCell, ResetBeforeGRUCell, RNNCell
+from statewise.cells import (
+    Cell,
+    GRUCell,
+    LSTMCell,
+    MGUCell,
+    MultiplicativeRNNCell,
+    PeepholeLSTMCell,
+    RACCell,
+    ResetBeforeGRUCell,
+    RNNCell,
+)
 from statewise.errors import ArgumentError
 from statewise.layers.base import RecurrentLayer
 from statewise.layers.batch import Batch
@@ -134,6 +144,31 @@ class GRU(_Gated):
             self._cell = ResetBeforeGRUCell()
         sizes = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
         super().__init__(*sizes, **options)
+
+
+class MultiplicativeRNN(_Gated):
+    """A network in which each input acts on the state as a matrix of its own, with the interface of ``torch.nn.GRU``.
+
+    ``f = (W_f x + b_f) (U_f h + b'_f)``, elementwise, ``h_t = tanh(W_n x + b_n + U_n f + b'_n)``: the state is
+    multiplied by ``U_n diag(W_f x + b_f) U_f`` (Sutskever et al. 2011). Weights start as in torch.nn; ``b_f`` starts at
+    1 and ``b'_f`` at 0, so that the network starts near a plain one whose recurrent matrix is ``U_n U_f``. With
+    ``bias=False``, as in the paper, a small input nearly stops the state.
+
+    >>> layer = MultiplicativeRNN(4, 8)
+    >>> layer.weight_hh_l0.shape, layer.bias_ih_l0[:2].tolist()
+    (torch.Size([16, 8]), [1.0, 1.0])
+    """
+
+    _cell = MultiplicativeRNNCell()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw weights and biases as torch.nn does, but the factor's: 1 for the input's, 0 for the state's."""
+        super().reset_parameters(generator)
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                weight = self._raw_name(name)
+                if weight.startswith(("bias_ih", "bias_hh")):
+                    parameter[: self.hidden_size].fill_(weight.startswith("bias_ih"))
 
 
 class _Memory(RecurrentLayer):

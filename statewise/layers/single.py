@@ -14,23 +14,8 @@ from statewise.cells import Cell
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.batch import autocast_is_on, check_kind
 from statewise.layers.parts import unknown_argument
+from statewise.layers.plain import StepWeights, apply_once
 from statewise.weights import scaled_cayley
-
-
-class _PlainProduct:
-    """The recurrent product of a single step, without masks."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None, *, ones: bool) -> None:
-        self._weight, self._bias, self._ones = weight, bias, ones
-
-    def __call__(self, value: Tensor, first: int, last: int) -> Tensor:
-        size = self._weight.shape[1]
-        blocks = slice(first * size, last * size)
-        product = torch.ones_like(value) if self._ones else value @ self._weight[blocks].T
-        return product if self._bias is None else product + self._bias[blocks]
-
-    def backward(self, grad: Tensor, first: int, last: int) -> Tensor:
-        raise AssertionError("autograd differentiates a single step")
 
 
 class SingleStep(nn.Module):
@@ -109,12 +94,12 @@ class SingleStep(nn.Module):
         input = check_kind(input, where=f"{self._name} input", like=self.weight_ih, convert=autocast)
         rows = input if input.ndim == 2 else input.unsqueeze(0)
         state, memory = self._read(hx, rows, batched=input.ndim == 2)
-        term = nn.functional.linear(rows, self.weight_ih, self.bias_ih if self.bias else None)
         ones = hx is None and isinstance(self.cell, cells.RACCell)
-        product = _PlainProduct(self.weight_hh, self.bias_hh if self.bias else None, ones=ones)
         extra = tuple(getattr(self, name) for name, _ in self.cell.extra_parameters)
-        moved = self.cell.forward(term, state, memory, product, extra)
-        given = [part if input.ndim == 2 else part.squeeze(0) for part in moved[:2] if part is not None]
+        bias_ih, bias_hh = (self.bias_ih, self.bias_hh) if self.bias else (None, None)
+        weights = StepWeights(self.weight_ih, bias_ih, self.weight_hh, bias_hh, extra)
+        moved = apply_once(self.cell, rows, state, memory, weights, ones=ones)
+        given = [part if input.ndim == 2 else part.squeeze(0) for part in moved if part is not None]
         return tuple(given) if self.cell.has_memory else given[0]
 
     def _read(self, hx: Any, rows: Tensor, *, batched: bool) -> tuple[Tensor, Tensor | None]:
@@ -197,6 +182,23 @@ class GRUCell(_Named):
         if reset_before:
             self._cell = cells.ResetBeforeGRUCell()
         super().__init__(*arguments, **options)
+
+
+class MultiplicativeRNNCell(_Named):
+    """One step of :class:`~statewise.MultiplicativeRNN`; the factor's biases start at 1 (input) and 0 (state).
+
+    >>> MultiplicativeRNNCell(4, 8)(torch.zeros(2, 4)).shape
+    torch.Size([2, 8])
+    """
+
+    _cell = cells.MultiplicativeRNNCell()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.bias:
+            with torch.no_grad():
+                self.bias_ih[: self.hidden_size].fill_(1)
+                self.bias_hh[: self.hidden_size].zero_()
 
 
 class LSTMCell(_Named):

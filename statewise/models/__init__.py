@@ -1,7 +1,24 @@
 """Whole models: what a person trains, saves and asks."""
 
+from statewise.models.classifier import SequenceClassifier
+from statewise.models.classifier_config import ClassifierConfig
 from statewise.models.config import LanguageModelConfig
 from statewise.models.language import LanguageModel, Losses
+from statewise.models.steps import StepClassifier, StepConfig
 from statewise.models.text import Score, generate, perplexity, score
+from statewise.models.traces import Trace
 
-__all__ = ["LanguageModel", "LanguageModelConfig", "Losses", "Score", "generate", "perplexity", "score"]
+__all__ = [
+    "ClassifierConfig",
+    "LanguageModel",
+    "LanguageModelConfig",
+    "Losses",
+    "Score",
+    "SequenceClassifier",
+    "StepClassifier",
+    "StepConfig",
+    "Trace",
+    "generate",
+    "perplexity",
+    "score",
+]

@@ -12,6 +12,7 @@ from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer
 from statewise.models.language import HEADS, LanguageModel
 from statewise.transforms import (
+    Centroids,
     InputDropout,
     LockedDropout,
     LockedInputDropout,
@@ -25,7 +26,15 @@ from statewise.transforms.base import choice, probability
 from statewise.transforms.noise import PLACEMENTS
 from statewise.weights import weight_drop
 
-CELLS = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "mgu": "MGU", "peephole": "PeepholeLSTM", "rac": "RAC"}
+CELLS = {
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "rnn": "RNN",
+    "mgu": "MGU",
+    "multiplicative": "MultiplicativeRNN",
+    "peephole": "PeepholeLSTM",
+    "rac": "RAC",
+}
 PENALTY = "penalty"
 DROPOUTS = (
     *("input_dropout", "hidden_dropout", "recurrent_dropout", "output_dropout", "latent_dropout"),
@@ -51,6 +60,8 @@ class LanguageModelConfig:
         noise_mode: "multiplicative" or "additive".
         placement: "recurrent", "outputs", "last", or "penalty": noise on the last layer's output that is not drawn, but
             stood in for by its second-order penalty.
+        centroids: how many each layer draws its state to, or None; see :class:`~statewise.Centroids`.
+        temperature: of the centroids.
         input_dropout: of the embeddings.
         hidden_dropout: of what goes from one layer to the next.
         recurrent_dropout: of the state that a layer feeds back.
@@ -80,6 +91,8 @@ class LanguageModelConfig:
     alpha: float = 2.0
     noise_mode: str = "multiplicative"
     placement: str = "recurrent"
+    centroids: int | None = None
+    temperature: float = 1.0
     input_dropout: float = 0.0
     hidden_dropout: float = 0.0
     recurrent_dropout: float = 0.0
@@ -123,6 +136,18 @@ class LanguageModelConfig:
                 wanted='head="mixture" with it',
             )
         self._noise()
+        if self.centroids is not None or self.temperature != 1.0:
+            self._check_centroids()
+
+    def _check_centroids(self) -> None:
+        if self.centroids is None:
+            raise ArgumentError(
+                where="LanguageModelConfig.temperature",
+                got=f"{self.temperature} without centroids",
+                wanted="centroids with it",
+                remedy="Give centroids, such as centroids=1000.",
+            )
+        Centroids(self.centroids, temperature=self.temperature)
 
     def build(self, words: int, *, generator: torch.Generator | None = None) -> LanguageModel:
         """The model for a vocabulary, with fresh weights.
@@ -178,6 +203,9 @@ class LanguageModelConfig:
         noise = self._noise()
         if noise is not None and self.placement == "recurrent":
             found.append(noise)
+        if self.centroids is not None:
+            # After the noise, so that what is fed back lies among the centroids.
+            found.append(Centroids(self.centroids, temperature=self.temperature))
         if noise is not None and self.placement == "outputs" and lower:
             found.append(Noise(noise.law, noise.gamma, noise.alpha, mode=noise.mode, placement="outputs", layers=lower))
         if self.hidden_dropout > 0.0 and upper:

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from statewise.models import LanguageModelConfig
-from statewise.recipes.cases import Case, Line, Measured, Request, Step
-from statewise.recipes.recipe import Pace, Recipe, smoke_settings
+from statewise.recipes.cases import Case, Measured, Step
+from statewise.recipes.lines import Line
+from statewise.recipes.recipe import LanguageRecipe, Pace, smoke_settings
+from statewise.recipes.request import Request
 from statewise.train.settings import TrainingSettings
 
 GAMMA = 0.5  # the paper does not say which
 MODEL = LanguageModelConfig(cell="rnn", nonlinearity="sigmoid", hidden=(256,))
 
 
-class OverfittingFigure(Recipe):
+class OverfittingFigure(LanguageRecipe):
     """One layer of sigmoid units, without noise and with additive Gaussian noise, under the same settings."""
 
     name = "noisin/figure1"

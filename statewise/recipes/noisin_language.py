@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from statewise.models import LanguageModelConfig
-from statewise.recipes.cases import Case, Line, Measured, Request, Step
+from statewise.recipes.cases import Case, Measured, Step
+from statewise.recipes.lines import Line
 from statewise.recipes.published import DROPOUT, PLAIN, SIZES, Published, Tables, published, rows
-from statewise.recipes.recipe import Pace, Recipe, smoke_settings
+from statewise.recipes.recipe import LanguageRecipe, Pace, smoke_settings
+from statewise.recipes.request import Request
 from statewise.train.settings import TrainingSettings
 
 WIDTHS = {"medium": 650, "large": 1500}
@@ -20,7 +22,7 @@ _DROPOUT_NOTE = (
 )
 
 
-class LanguageTable(Recipe):
+class LanguageTable(LanguageRecipe):
     """A table of LSTM language models with noise of several laws (Dieng et al. 2018, section 5).
 
     Args:

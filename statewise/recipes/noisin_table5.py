@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from statewise.models import LanguageModelConfig
-from statewise.recipes.cases import Adaptation, Case, Line, Measured, Request, Step
+from statewise.recipes.cases import Adaptation, Case, Measured, Step
+from statewise.recipes.lines import Line
 from statewise.recipes.published import MOS_STAGES, TABLE5, Published
-from statewise.recipes.recipe import Pace, Recipe, smoke_settings
+from statewise.recipes.recipe import LanguageRecipe, Pace, smoke_settings
+from statewise.recipes.request import Request
 from statewise.train.settings import TrainingSettings
 
 MOS, NOISIN = "mos", "mos+gamma"
@@ -42,7 +44,7 @@ FINE_TUNING = replace(TRAINING, lr=25.0, averaging="always", stop_non_monotone=T
 DYNAMIC = {"old": (0.002, 0.075, 0.001), "new": (4.64e-5, 0.00441, 2.32e-5)}
 
 
-class MixtureTable(Recipe):
+class MixtureTable(LanguageRecipe):
     """AWD-LSTM-MoS without and with gamma noise: trained, fine-tuned, and going on learning while it is scored."""
 
     name = "noisin/table5"

@@ -6,10 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
 
 from statewise.data import Corpus, find_data_set, read_corpus, sample_corpus
 from statewise.errors import ArgumentError
-from statewise.recipes.cases import Case, Measured, Request, Step
+from statewise.recipes.lines import Maker, Sheet, Step
+from statewise.recipes.request import Request
+from statewise.recipes.running import LanguageMaker
 from statewise.train.settings import TrainingSettings
 
 SMOKE_EPOCHS = 3
@@ -51,12 +57,16 @@ class Recipe(ABC):
     Attributes:
         name: by which a person asks for it.
         title: what it shows.
-        data: the data set that it needs.
+        data: the data set that it needs; "generated" for none.
         rows: that it has.
         usual_rows: those that are made when none is named.
-        sizes: of the network.
-        epochs: that the paper trained for.
+        sizes: of the network, or of the data.
+        epochs: that the paper trained for, or that are enough.
+        usual_seeds: how many runs of each row there are when nothing is said.
         paces: seconds of an epoch, by size.
+        options: what can be set beside the fields of models and settings, and its usual value.
+        comparable: whether the published numbers belong to the same data.
+        curve: of which number of an epoch's record the curves are told, and what it is called; empty for none.
     """
 
     name: str
@@ -67,13 +77,55 @@ class Recipe(ABC):
     sizes: tuple[str, ...]
     epochs: int
     paces: Mapping[str, Pace]
+    usual_seeds = 1
+    smoke_epochs = SMOKE_EPOCHS
+    options: Mapping[str, Any] = {}
+    comparable = True
+    curve = ("valid_perplexity", "validation perplexity")
     train_curve = False  # whether its plot shows the training loss too
 
     @abstractmethod
-    def steps(self, request: Request) -> list[Step]:
+    def steps(self, request: Request) -> Sequence[Step]:
         """The runs behind the rows asked for, in the order in which they are made."""
 
-    def notes(self, measured: Sequence[Measured]) -> list[str]:
+    @abstractmethod
+    def maker(
+        self,
+        request: Request,
+        folder: Path,
+        *,
+        data: Path | str | None,
+        device: torch.device,
+        console: Console | None,
+    ) -> Maker:
+        """Who makes the steps.
+
+        Args:
+            request: what is asked, completed.
+            folder: where the runs go.
+            data: where the data set is; None for the usual places.
+            device: where to compute.
+            console: where to tell of the progress; None for silence.
+        """
+
+    @abstractmethod
+    def describe(self, data: Any) -> dict[str, Any]:
+        """The data in numbers.
+
+        Args:
+            data: the maker's.
+        """
+
+    def sheet(self, measured: Sequence[Any], request: Request) -> Sheet:
+        """The table's columns and rows; of language models the report knows them.
+
+        Args:
+            measured: the finished runs.
+            request: what was asked.
+        """
+        raise NotImplementedError
+
+    def notes(self, measured: Sequence[Any]) -> list[str]:
         """What is to be said of the numbers, a sentence each."""
         return []
 
@@ -87,7 +139,8 @@ class Recipe(ABC):
             rows=tuple(dict.fromkeys(self.rows if wanted == ("all",) else wanted)),
             sizes=tuple(dict.fromkeys(sizes)),
             placements=tuple(dict.fromkeys(request.placements or ("recurrent",))),
-            epochs=request.epochs or (SMOKE_EPOCHS if request.smoke else self.epochs),
+            epochs=request.epochs or (self.smoke_epochs if request.smoke else self.epochs),
+            seeds=request.seeds or (1 if request.smoke else self.usual_seeds),
         )
         for option, given, known in (("rows", request.rows, self.rows), ("size", request.sizes, self.sizes)):
             for one in given:
@@ -95,7 +148,66 @@ class Recipe(ABC):
                     raise ArgumentError(
                         where=f"--{option} of {self.name}", got=one, wanted=f"some of {', '.join(known)}, or all"
                     )
+        self._check_overrides(request)
         return request
+
+    def planned(self, request: Request) -> list[Step]:
+        """The steps with what the request sets otherwise.
+
+        Args:
+            request: what is asked, completed.
+        """
+        return [step.overridden(dict(request.overrides)) for step in self.steps(request)]
+
+    def option(self, request: Request, name: str) -> Any:
+        """One of ``options``, as the request or the recipe has it.
+
+        Args:
+            request: what is asked.
+            name: of the option.
+        """
+        return dict(request.overrides).get(name, self.options[name])
+
+    def cost(self, request: Request) -> Cost:
+        """What a full request costs, roughly.
+
+        Args:
+            request: what is asked; see :meth:`complete`.
+        """
+        cases: list[Any] = [step for step in self.steps(self.complete(request)) if hasattr(step, "settings")]
+        paces = [(case.settings.epochs, self.paces[case.line.size]) for case in cases]
+        return Cost(
+            runs=len(cases),
+            epochs=sum(epochs for epochs, _ in paces),
+            gpu=sum(epochs * pace.gpu for epochs, pace in paces) / 3600,
+            cpu=sum(epochs * pace.cpu for epochs, pace in paces) / 3600,
+        )
+
+    def _check_overrides(self, request: Request) -> None:
+        if not request.overrides:
+            return
+        known = frozenset(self.options).union(*(step.settable for step in self.steps(request)))
+        for name, _ in request.overrides:
+            if name not in known:
+                raise ArgumentError(
+                    where=f"--set of {self.name}", got=name, wanted=f"some of {', '.join(sorted(known))}"
+                )
+        self.planned(request)  # values are checked by what they are given to
+
+
+class LanguageRecipe(Recipe):
+    """A recipe of language models: perplexities of a text."""
+
+    def maker(
+        self,
+        request: Request,
+        folder: Path,
+        *,
+        data: Path | str | None,
+        device: torch.device,
+        console: Console | None,
+    ) -> LanguageMaker:
+        return LanguageMaker(self.corpus(request, data), self.source(request, data), folder, device, console)
 
     def corpus(self, request: Request, data: Path | str | None = None) -> Corpus:
         """The text: the embedded one for a smoke run.
@@ -115,20 +227,12 @@ class Recipe(ABC):
         """
         return "sample" if request.smoke else str(find_data_set(self.data, data=data).resolve())
 
-    def cost(self, request: Request) -> Cost:
-        """What a full request costs, roughly.
-
-        Args:
-            request: what is asked; see :meth:`complete`.
-        """
-        cases = [step for step in self.steps(self.complete(request)) if isinstance(step, Case)]
-        paces = [(case.settings.epochs, self.paces[case.line.size]) for case in cases]
-        return Cost(
-            runs=len(cases),
-            epochs=sum(epochs for epochs, _ in paces),
-            gpu=sum(epochs * pace.gpu for epochs, pace in paces) / 3600,
-            cpu=sum(epochs * pace.cpu for epochs, pace in paces) / 3600,
-        )
+    def describe(self, data: Corpus) -> dict[str, Any]:
+        return {
+            "name": data.name,
+            "words": len(data.vocabulary),
+            "tokens": {part: len(getattr(data, part)) for part in ("train", "valid", "test")},
+        }
 
 
 def smoke_settings(settings: TrainingSettings) -> TrainingSettings:

@@ -7,10 +7,22 @@ from collections.abc import Mapping
 
 from statewise.errors import ArgumentError
 from statewise.recipes import noisin_figure1, noisin_table3, noisin_table4, noisin_table5
+from statewise.recipes import state_copying as copying
+from statewise.recipes import state_lm as lm
+from statewise.recipes import state_palindromes as palindromes
+from statewise.recipes import state_parentheses as parentheses
+from statewise.recipes import state_pixels as pixels
+from statewise.recipes import state_reviews as reviews
+from statewise.recipes import state_tomita as tomita
 from statewise.recipes.recipe import Recipe
 
-_MODULES = (noisin_table3, noisin_table4, noisin_table5, noisin_figure1)
-RECIPES: Mapping[str, Recipe] = {module.RECIPE.name: module.RECIPE for module in _MODULES}
+_NOISIN = tuple(module.RECIPE for module in (noisin_table3, noisin_table4, noisin_table5, noisin_figure1))
+_STATES = tuple(
+    recipe
+    for module in (tomita, parentheses, palindromes, reviews, pixels, copying, lm)
+    for recipe in module.RECIPES
+)
+RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in (*_NOISIN, *_STATES)}
 
 
 def find_recipe(name: str) -> Recipe:

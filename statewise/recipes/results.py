@@ -13,10 +13,9 @@ import torch
 
 import statewise
 from statewise.files import write_atomically
-from statewise.recipes.cases import Adaptation, Measured, Step
-from statewise.recipes.running import Outcome
+from statewise.recipes.driving import Outcome
+from statewise.recipes.lines import Made, Step
 from statewise.train.metrics import strict
-from statewise.train.settings import as_json
 
 RESULTS = "results.json"
 
@@ -48,17 +47,13 @@ def device_name(device: torch.device) -> str:
 
 
 def _document(outcome: Outcome, device: torch.device, command: str) -> dict[str, Any]:
-    recipe, corpus = outcome.recipe, outcome.corpus
+    recipe = outcome.recipe
     return {
         "recipe": recipe.name,
         "title": recipe.title,
-        "comparable": not outcome.request.smoke,
+        "comparable": recipe.comparable and not outcome.request.smoke,
         "request": asdict(outcome.request),
-        "data": {
-            "name": corpus.name,
-            "words": len(corpus.vocabulary),
-            "tokens": {part: len(getattr(corpus, part)) for part in ("train", "valid", "test")},
-        },
+        "data": recipe.describe(outcome.data),
         "command": command,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": device_name(device),
@@ -72,25 +67,17 @@ def _document(outcome: Outcome, device: torch.device, command: str) -> dict[str,
     }
 
 
-def _run(measured: Measured, step: Step) -> dict[str, Any]:
-    line = measured.line
-    settings = step.told if isinstance(step, Adaptation) else as_json(step.settings)
+def _run(measured: Made, step: Step) -> dict[str, Any]:
     return {
         "name": measured.name,
-        "row": line.row,
-        "size": line.size,
-        "placement": line.placement,
-        "stage": line.stage,
-        "gamma": line.gamma,
+        "row": measured.line.row,
+        "size": measured.line.size,
         "seed": measured.seed,
         "parameters": measured.parameters,
-        "valid_perplexity": measured.valid,
-        "test_perplexity": measured.test,
-        "published": None if line.published is None else line.published._asdict(),
+        **measured.numbers(),
         "best_epoch": measured.best_epoch,
         "epochs": measured.epochs,
         "seconds": measured.seconds,
-        "model": None if isinstance(step, Adaptation) else as_json(step.config),
-        "settings": settings,
+        **step.recorded,
         "curve": [dict(record) for record in measured.curve],
     }

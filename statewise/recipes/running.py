@@ -1,12 +1,11 @@
-"""Making the runs of a recipe, each once: what is finished is read, what was interrupted goes on."""
+"""Making the runs of language models, each once: what is finished is read, what was interrupted goes on."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ import torch
 from rich.console import Console
 
 from statewise.data import Corpus
-from statewise.errors import DivergedError
 from statewise.files import write_atomically
 from statewise.models import LanguageModelConfig
-from statewise.recipes.cases import Adaptation, Case, Measured, Request, Step
-from statewise.recipes.recipe import Recipe
+from statewise.recipes.cases import Adaptation, Case, Measured
 from statewise.train.adapting import dynamic_perplexity, language_statistics
 from statewise.train.averaging import NonMonotone
 from statewise.train.fit import MAY_DIFFER, describe, load_language_model, train_language_model
@@ -33,88 +30,30 @@ from statewise.train.telling import say
 ADAPTED = "adapted.json"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a recipe came to, as far as it has come.
+class LanguageMaker:
+    """Makes one step of a recipe of language models, or finds it made.
 
     Args:
-        recipe: the recipe.
-        request: what was asked of it, completed.
         corpus: the text.
-        measured: the finished runs.
-        steps: how each was made, by its name.
-        failed: why the others came to nothing, by name.
-    """
-
-    recipe: Recipe
-    request: Request
-    corpus: Corpus
-    measured: list[Measured] = field(default_factory=list)
-    steps: dict[str, Step] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-
-
-def reproduce(
-    recipe: Recipe,
-    request: Request,
-    folder: Path | str,
-    *,
-    data: Path | str | None = None,
-    device: torch.device | str = "cpu",
-    console: Console | None = None,
-    after_each: Callable[[Outcome], None] | None = None,
-) -> Outcome:
-    """Make the runs behind a table, those that are still to be made.
-
-    A run that diverges is noted, and the others are made.
-
-    Args:
-        recipe: of the table.
-        request: what of it.
+        source: where it is, as ``--data`` of other commands takes it.
         folder: where the runs are, each in a folder of its own.
-        data: where the data set is; None for the usual places.
         device: where to compute.
         console: where to tell of the progress; None for silence.
-        after_each: called when a run is finished, or was found to be.
     """
-    request = recipe.complete(request)
-    outcome = Outcome(recipe, request, recipe.corpus(request, data))
-    source = recipe.source(request, data)
-    maker = _Maker(outcome.corpus, source, Path(folder), torch.device(device), console)
-    steps = recipe.steps(request)
-    made: dict[str, Case] = {}  # by the name under which it was asked for, with the epochs that it has
-    for number, asked in enumerate(steps, start=1):
-        if asked.after is not None and asked.after.name in outcome.failed:
-            outcome.failed[asked.name] = f"{asked.after.name} came to nothing"
-            continue
-        step = asked if asked.after is None else replace(asked, after=made[asked.after.name])
-        try:
-            measured, found = maker.make(step, f"{number}/{len(steps)}")
-        except DivergedError as error:
-            outcome.failed[asked.name] = str(error)
-            say(console, f"{asked.name} came to nothing: {error}")
-            continue
-        if isinstance(step, Case):
-            made[asked.name] = replace(step, settings=replace(step.settings, epochs=measured.epochs))
-        outcome.measured.append(measured)
-        outcome.steps[step.name] = step
-        verb = "found" if found else "done"
-        say(console, f"{step.name}: valid {measured.valid:.2f}, test {measured.test:.2f} ({verb})")
-        if after_each is not None:
-            after_each(outcome)
-    return outcome
-
-
-class _Maker:
-    """Makes one step, or finds it made."""
 
     def __init__(
         self, corpus: Corpus, source: str, folder: Path, device: torch.device, console: Console | None
     ) -> None:
         self.corpus, self.source, self.folder, self.device, self.console = corpus, source, folder, device, console
+        self.data = corpus
 
-    def make(self, step: Step, number: str) -> tuple[Measured, bool]:
-        """The numbers of a step, and whether they were there."""
+    def make(self, step: Case | Adaptation, number: str) -> tuple[Measured, bool]:
+        """The numbers of a step, and whether they were there.
+
+        Args:
+            step: what is asked.
+            number: such as 2/5.
+        """
         if isinstance(step, Adaptation):
             return self._adapt(step, number)
         found = finished(step, self.corpus, self.folder / step.name)

@@ -1,7 +1,30 @@
 """Tables and plots of what was measured."""
 
+from statewise.report.automata_png import draw_machine, save_drawing
 from statewise.report.comparison import compare_with_published
+from statewise.report.figures_states import (
+    plot_centroids,
+    plot_error_curves,
+    plot_image_maps,
+    plot_pixel_prototypes,
+    plot_probabilities,
+    plot_ranked,
+    plot_states,
+)
 from statewise.report.plots import plot_curves
 from statewise.report.tables import Table
 
-__all__ = ["Table", "compare_with_published", "plot_curves"]
+__all__ = [
+    "Table",
+    "compare_with_published",
+    "draw_machine",
+    "plot_centroids",
+    "plot_curves",
+    "plot_error_curves",
+    "plot_image_maps",
+    "plot_pixel_prototypes",
+    "plot_probabilities",
+    "plot_ranked",
+    "plot_states",
+    "save_drawing",
+]

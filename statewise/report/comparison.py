@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from statewise.recipes.cases import Case, Line, Mean, Measured
+from statewise.recipes import Measured, Outcome
+from statewise.recipes.cases import Case
+from statewise.recipes.lines import Line, Made, Mean, Sheet, group
 from statewise.recipes.published import Published
-from statewise.recipes.running import Outcome
+from statewise.recipes.recipe import LanguageRecipe
 from statewise.report.tables import Table
 from statewise.train.settings import TrainingSettings
 
@@ -14,6 +16,7 @@ NOT_COMPARABLE = (
     "SMOKE RUN: a tiny network on an embedded text. It shows that everything runs; the published numbers belong to "
     "another network and another text, and nothing here can be compared with them."
 )
+TINY = "SMOKE RUN: tiny networks on tiny data. It shows that everything runs, and nothing else."
 
 
 def compare_with_published(outcome: Outcome) -> Table:
@@ -22,42 +25,40 @@ def compare_with_published(outcome: Outcome) -> Table:
     Args:
         outcome: what came out, all or a part.
     """
-    smoke = outcome.request.smoke
+    recipe, request = outcome.recipe, outcome.request
+    language = isinstance(recipe, LanguageRecipe)
+    sheet = _perplexities(outcome) if language else recipe.sheet(outcome.measured, request)
+    rest = len(sheet.columns) - sheet.left
+    failed = [[name, *["-"] * (sheet.left - 1), *["diverged"] * (rest - 3), "-", "-", "-"] for name in outcome.failed]
+    title = f"{recipe.name}: {recipe.title}" + (" (smoke run)" if request.smoke else "")
+    notes = _notes(outcome) if language else _plain_notes(outcome)
+    return Table(columns=sheet.columns, rows=[*sheet.rows, *failed], left=sheet.left, title=title, notes=notes)
+
+
+def _perplexities(outcome: Outcome) -> Sheet:
+    """The table of language models: published, ours, and the difference in per cent."""
+    foreign = outcome.request.smoke or not outcome.recipe.comparable
     lines = group(outcome.measured)
     stages = any(line.stage for line in lines)
     columns = ["row", "size", "placement", *(["stage"] if stages else []), "γ"]
     left = len(columns)
     for part in ("valid", "test"):
-        columns += [f"{part} published{' (not comparable)' if smoke else ''}", f"{part} ours", "difference"]
+        columns += [f"{part} published{' (not comparable)' if foreign else ''}", f"{part} ours", "difference"]
     columns += ["runs", "epochs", "seconds"]
-    rows = [_row(line, runs, stages=stages, smoke=smoke) for line, runs in lines.items()]
-    rows += [[name, *["-"] * (left - 1), *["diverged"] * 6, "-", "-", "-"] for name in outcome.failed]
-    title = f"{outcome.recipe.name}: {outcome.recipe.title}" + (" (smoke run)" if smoke else "")
-    return Table(columns=columns, rows=rows, left=left, title=title, notes=_notes(outcome))
+    return Sheet(columns, [_row(line, runs, stages=stages, smoke=foreign) for line, runs in lines.items()], left)
 
 
 def curves(outcome: Outcome) -> Table:
-    """The validation perplexities along the way, at some epochs; of several seeds, their means.
+    """How the validation went along the way, at some epochs; of several seeds, the means.
 
     Args:
         outcome: what came out, all or a part.
     """
     lines = group([run for run in outcome.measured if run.curve])
     epochs = _looks(max((len(run.curve) for runs in lines.values() for run in runs), default=0))
-    rows = [[line.name, *(_at(runs, epoch) for epoch in epochs)] for line, runs in lines.items()]
-    return Table(columns=["validation perplexity after epoch", *map(str, epochs)], rows=rows)
-
-
-def group(measured: Sequence[Measured]) -> dict[Line, list[Measured]]:
-    """The runs of each line of a table, in order.
-
-    Args:
-        measured: all runs.
-    """
-    lines: dict[Line, list[Measured]] = {}
-    for one in measured:
-        lines.setdefault(one.line, []).append(one)
-    return lines
+    number, called = outcome.recipe.curve
+    rows = [[line.name, *(_at(runs, epoch, number) for epoch in epochs)] for line, runs in lines.items()]
+    return Table(columns=[f"{called} after epoch", *map(str, epochs)], rows=rows)
 
 
 def difference(ours: float, published: float | None) -> str:
@@ -79,9 +80,10 @@ def _looks(epochs: int) -> list[int]:
     return [*(epoch for epoch in usual if epoch < epochs), *([epochs] if epochs else [])]
 
 
-def _at(runs: Sequence[Measured], epoch: int) -> str:
-    values = [float(run.curve[epoch - 1]["valid_perplexity"]) for run in runs if len(run.curve) >= epoch]
-    return f"{Mean.of(values).value:.1f}" if values else "-"
+def _at(runs: Sequence[Made], epoch: int, number: str) -> str:
+    values = [float(run.curve[epoch - 1][number]) for run in runs if len(run.curve) >= epoch]
+    digits = 1 if number == "valid_perplexity" else 4
+    return f"{Mean.of(values).value:.{digits}f}" if values else "-"
 
 
 def _row(line: Line, runs: Sequence[Measured], *, stages: bool, smoke: bool) -> list[str]:
@@ -121,15 +123,26 @@ def _stage(case: Case) -> str:
 
 
 def _notes(outcome: Outcome) -> list[str]:
-    request, corpus = outcome.request, outcome.corpus
+    request, corpus = outcome.request, outcome.data
     seeds = ", ".join(map(str, dict.fromkeys(run.seed for run in outcome.measured)))
     found = [NOT_COMPARABLE] if request.smoke else []
     found.append(
         f"Perplexities a word; the best epoch by validation. Text: {corpus.name}, {len(corpus.train):,} tokens to "
         f"train on, {len(corpus.vocabulary):,} words. Seeds: {seeds or 'none'}. Products in {request.precision}."
-        + (" Means ± standard deviations over the seeds." if request.seeds > 1 else "")
+        + (" Means ± standard deviations over the seeds." if (request.seeds or 1) > 1 else "")
     )
     cases = [step for step in outcome.steps.values() if isinstance(step, Case)]
     found += dict.fromkeys(f"Training{_stage(case)}: {training_in_words(case.settings)}." for case in cases)
+    found += outcome.recipe.notes(outcome.measured)
+    return [*found, *(f"{name} came to nothing: {why}" for name, why in outcome.failed.items())]
+
+
+def _plain_notes(outcome: Outcome) -> list[str]:
+    """The notes of a recipe that says itself what its numbers are."""
+    request = outcome.request
+    seeds = ", ".join(map(str, dict.fromkeys(run.seed for run in outcome.measured)))
+    set_so = "".join(f" {name}={value}." for name, value in request.overrides)
+    found = [TINY] if request.smoke else []
+    found.append(f"Seeds: {seeds or 'none'}. Products in {request.precision}." + (f" Set:{set_so}" if set_so else ""))
     found += outcome.recipe.notes(outcome.measured)
     return [*found, *(f"{name} came to nothing: {why}" for name, why in outcome.failed.items())]

@@ -16,14 +16,16 @@ def plot_curves(
     *,
     title: str = "",
     dashed: Mapping[str, Sequence[float]] | None = None,
+    called: str = "validation perplexity",
 ) -> Path:
-    """Draw validation perplexities over the epochs into a file; the ending of its name says in which format.
+    """Draw validation perplexities, or other numbers, over the epochs into a file; the ending of its name says in which format.
 
     Args:
         curves: by name; the first number belongs to epoch 1.
         path: the file.
         title: over the picture.
         dashed: further curves by the names of those they belong to, drawn dashed in the same colours.
+        called: what the numbers are; perplexities have a logarithmic axis.
     """
     path = Path(path)
     if not any(curves.values()):
@@ -36,7 +38,7 @@ def plot_curves(
         if dashed and name in dashed:
             other = dashed[name]
             axes.plot(range(1, len(other) + 1), other, "--", label=f"{name} (training)", color=colour)
-    axes.set(title=title, xlabel="epoch", ylabel="validation perplexity", yscale="log")
+    axes.set(title=title, xlabel="epoch", ylabel=called, yscale="log" if "perplexity" in called else "linear")
     axes.grid(visible=True, which="both", alpha=0.3)
     axes.legend(fontsize="small")
     with atomic_file(path) as file:

@@ -3,10 +3,15 @@
 from statewise.train.adapting import dynamic_perplexity, language_statistics
 from statewise.train.averaging import Averaging, NonMonotone
 from statewise.train.choose_optimizer import build_optimizer
+from statewise.train.classify import load_classifier, load_steps, train_classifier, train_steps
+from statewise.train.classify_run import ClassifierResult, Judged, save_classifier
+from statewise.train.classify_settings import ClassifierSettings
+from statewise.train.curriculum import Curriculum, NoiseRamp, temperature_at
+from statewise.train.driver import Checkpoints
 from statewise.train.dynamic import dynamic_evaluation, gradient_statistics
 from statewise.train.dynamic_steps import GradientStatistics
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
-from statewise.train.fit import Checkpoints, TrainingResult, load_language_model, train_language_model
+from statewise.train.fit import TrainingResult, load_language_model, train_language_model
 from statewise.train.language import LanguageTraining, Update
 from statewise.train.plan import CaptureError, CaptureWarning, StepPlan
 from statewise.train.precision import precisely
@@ -15,6 +20,7 @@ from statewise.train.run import RunFolder
 from statewise.train.schedules import Divide, EarlyStopping
 from statewise.train.settings import TrainingSettings
 from statewise.train.step import TrainingStep
+from statewise.train.tasks import Measured
 from statewise.train.tensorboard import TensorBoard
 from statewise.train.watch import Watch
 
@@ -23,10 +29,16 @@ __all__ = [
     "CaptureError",
     "CaptureWarning",
     "Checkpoints",
+    "ClassifierResult",
+    "ClassifierSettings",
+    "Curriculum",
     "Divide",
     "EarlyStopping",
     "GradientStatistics",
+    "Judged",
     "LanguageTraining",
+    "Measured",
+    "NoiseRamp",
     "NonMonotone",
     "Progress",
     "RunFolder",
@@ -44,7 +56,13 @@ __all__ = [
     "evaluate_with_noise",
     "gradient_statistics",
     "language_statistics",
+    "load_classifier",
     "load_language_model",
+    "load_steps",
     "precisely",
+    "save_classifier",
+    "temperature_at",
+    "train_classifier",
     "train_language_model",
+    "train_steps",
 ]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +14,16 @@ from rich.console import Console
 from torch import Tensor
 
 from statewise.data import Corpus, TokenStream, Vocabulary
-from statewise.errors import ArgumentError, RunFolderError
+from statewise.errors import RunFolderError
 from statewise.models import LanguageModel, LanguageModelConfig
 from statewise.models.text import perplexity
-from statewise.train.distributed import World, joined, own_device
+from statewise.train.distributed import joined, own_device
+from statewise.train.driver import Checkpoints, Driver, Snapshot, fingerprint, seeded
 from statewise.train.evaluation import evaluate_stream
-from statewise.train.interruption import Interruption
 from statewise.train.language import LanguageTraining
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.progress import Progress
-from statewise.train.run import RunFolder, system_errors
+from statewise.train.run import RunFolder
 from statewise.train.settings import TrainingSettings, as_json
 from statewise.train.snapshot import restore, snapshot
 
@@ -34,7 +32,6 @@ VOCABULARY = "vocabulary.txt"
 #: What a run that goes on may be told anew; the name of the text is only a name, its tokens are compared.
 MAY_DIFFER = ("training.epochs", "training.patience", "source", "data.name")
 PIECE = 2**20  # tokens
-DECISION = 50  # updates after which several processes ask whether it is time to write
 
 
 @dataclass(frozen=True)
@@ -63,28 +60,6 @@ class TrainingResult:
     def __str__(self) -> str:
         found = f"best after epoch {self.best_epoch} of {self.epochs}"
         return f"valid {self.valid_perplexity:.2f}, test {self.test_perplexity:.2f}, {found}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checkpoints:
-    """How often a run writes where it is; its numbers do not depend on it.
-
-    Args:
-        seconds: at least so much time lies between two resume points.
-        updates: also after every so many updates; None for no such rule.
-
-    >>> Checkpoints().seconds
-    60.0
-    """
-
-    seconds: float = 60.0
-    updates: int | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float) or not self.seconds >= 0:
-            raise ArgumentError(where="Checkpoints.seconds", got=self.seconds, wanted="a number >= 0")
-        if self.updates is not None and (type(self.updates) is not int or self.updates < 1):
-            raise ArgumentError(where="Checkpoints.updates", got=self.updates, wanted="a whole number >= 1, or None")
 
 
 def train_language_model(
@@ -135,8 +110,8 @@ def train_language_model(
     device = own_device(torch.device(device))
     described = describe(config, settings, corpus) | ({"source": dict(source)} if source else {})
     if weights is not None:
-        described["begins_with"] = _fingerprint(weights)
-    with joined(device) as world, _seeded(settings.seed + 7919 * world.rank, device):
+        described["begins_with"] = fingerprint(weights)
+    with joined(device) as world, seeded(settings.seed + 7919 * world.rank, device):
         # First what may be refused: a folder becomes a run only when it can be one.
         model = config.build(len(corpus.vocabulary), generator=torch.Generator().manual_seed(settings.seed))
         if weights is not None:
@@ -145,34 +120,12 @@ def train_language_model(
         run = RunFolder.create(folder, described, resume=resume, may_differ=MAY_DIFFER) if world.first else None
         try:
             world.wait()
-            driver = _Driver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
-            return driver.drive(validate_first=weights is not None)
+            driver = _LanguageDriver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
+            driver.drive(validate_first=weights is not None)
+            return driver.finish()
         finally:
             if run is not None:
                 run.close()
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """A region with torch's global generators seeded; afterwards they are as they were."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.default_generator.manual_seed(seed)
-        if device.type == "cuda":
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
-
-
-def _fingerprint(tensors: Mapping[str, Tensor]) -> str:
-    """A number for all bits of tensors.
-
-    >>> _fingerprint({"a": torch.zeros(2)}) == _fingerprint({"a": torch.ones(2)})
-    False
-    """
-    found = 0
-    for name in sorted(tensors):
-        found = zlib.crc32(tensors[name].detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data, found)
-    return f"{found:08x}"
 
 
 def describe(config: LanguageModelConfig, settings: TrainingSettings, corpus: Corpus) -> dict[str, Any]:
@@ -212,105 +165,27 @@ def load_language_model(
     return model.to(device).eval(), vocabulary, told
 
 
-class _Driver:
-    """The loop itself, and when it writes."""
+class _LanguageDriver(Driver[LanguageTraining]):
+    """The loop around the training of a language model."""
 
-    def __init__(
-        self,
-        training: LanguageTraining,
-        folder: Path,
-        run: RunFolder | None,
-        checkpoints: Checkpoints,
-        console: Console | None,
-        on_epoch: Callable[[dict[str, Any]], None] | None,
-    ) -> None:
-        self.training, self.folder, self.run, self.checkpoints = training, folder, run, checkpoints
-        self.console = console if training.world.first else None
-        self.on_epoch = on_epoch
-        self.seconds, self._since = 0.0, time.monotonic()
-        self._written = self._since
-        self._kept = -1  # the epoch of the best model that is on disk
+    def _prepare(self) -> None:
+        self.training.corpus.vocabulary.save(self.folder / VOCABULARY)
 
-    @property
-    def world(self) -> World:
-        return self.training.world
+    def _snapshot(self) -> Snapshot:
+        return snapshot(self.training)
 
-    def drive(self, *, validate_first: bool = False) -> TrainingResult:
-        """Go on where the folder says, to the end.
+    def _restore(self, tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> None:
+        restore(self.training, tensors, document)
 
-        Args:
-            validate_first: whether the weights of the beginning may be the best.
-        """
-        if self.run is not None:
-            with system_errors(self.folder):
-                self.training.corpus.vocabulary.save(self.folder / VOCABULARY)
-        found = RunFolder(self.folder).load_resume()
-        if found is not None:
-            self.seconds = found[1].pop("seconds")
-            restore(self.training, *found)
-            self.training.checkpoint = str(RunFolder(self.folder).resume_path)
-        elif validate_first:
-            self.training.begin_with_these()
-        # Several processes are stopped by torchrun, which tells each at another moment.
-        listening = Interruption() if self.world.size == 1 else nullcontext(Interruption())
-        with listening as interruption, Progress(self.console, epochs=self.training.settings.epochs) as progress:
-            while not self.training.finished:
-                self._epoch(progress, interruption)
-        self._checkpoint()
-        return self._finish()
+    def _about_the_best(self) -> dict[str, Any]:
+        return {"epoch": self.training.best.epoch, "valid_perplexity": perplexity(self.training.best.nll)}
 
-    def _epoch(self, progress: Progress, interruption: Interruption) -> None:
-        training, began = self.training, time.monotonic()
-        progress.begin_epoch(training.position.epoch + 1, steps=training.remaining)
-        for update in training.updates():
-            progress.advance(tokens=update.tokens, loss=update.nll)
-            if interruption.asked or self._due():
-                self._checkpoint()
-            interruption.obey()
-        record = training.close_epoch()
-        record["seconds"] = round(time.monotonic() - began, 3)
-        if self.run is not None:
-            self.run.append_metrics(record)
+    def _tell(self, progress: Progress, record: Mapping[str, Any]) -> None:
         losses = {name: math.log(record[f"{name}_perplexity"]) for name in ("train", "valid")}
         progress.end_epoch(note=f"lr {record['lr']:.3g}{' averaged' if record['averaged'] else ''}", **losses)
-        if self.on_epoch is not None and self.world.first:
-            self.on_epoch(record)
-        if interruption.asked or self._agreed_late():
-            self._checkpoint()
-        interruption.obey()
 
-    def _due(self) -> bool:
-        every, updates = self.checkpoints.updates, self.training.position.updates
-        if every is not None and updates % every == 0:
-            return True
-        # The processes must write together, and to agree on it costs them time.
-        return (self.world.size == 1 or updates % DECISION == 0) and self._agreed_late()
-
-    def _agreed_late(self) -> bool:
-        """Whether it is time to write, by the first process's clock."""
-        late = time.monotonic() - self._written >= self.checkpoints.seconds
-        return bool(self.world.agreed(float(late)))
-
-    def _checkpoint(self) -> None:
-        tensors, document = snapshot(self.training)
-        now = time.monotonic()
-        self.seconds, self._since = self.seconds + now - self._since, now
-        if self.run is not None:
-            if self.training.best.weights and self.training.best.epoch != self._kept:
-                self._save_best()
-            self.run.save_resume(tensors, {**document, "seconds": self.seconds})
-            self.training.checkpoint = str(self.run.resume_path)
-        self._written = time.monotonic()
-
-    def _save_best(self) -> None:
-        assert self.run is not None
-        with self.training.best_weights():
-            best = self.training.best
-            about = {"epoch": best.epoch, "valid_perplexity": perplexity(best.nll)}
-            self.run.save_model(self.training.model.state_dict(), about)
-        self._kept = best.epoch
-
-    def _finish(self) -> TrainingResult:
+    def finish(self) -> TrainingResult:
+        """Test the best."""
         training = self.training
         precision = while_evaluating(training.settings.precision)
         with training.best_weights(), precisely(precision, training.device):

@@ -21,10 +21,11 @@ from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.distributed import World
 from statewise.train.evaluation import evaluate_stream
 from statewise.train.precision import precisely, while_evaluating
-from statewise.train.schedules import Divide, EarlyStopping
+from statewise.train.schedules import Divide, EarlyStopping, set_lr
 from statewise.train.settings import TrainingSettings
 from statewise.train.step import TrainingStep
 from statewise.train.watch import Watch
+from statewise.train.weights import keep_weights, lent_weights
 
 GRAPHS = 64  # random lengths of segments make many kinds of calls
 
@@ -196,16 +197,8 @@ class LanguageTraining:
     @contextmanager
     def best_weights(self) -> Iterator[None]:
         """A region in which the model has the best weights; afterwards those of now."""
-        kept = {name: parameter.detach().clone() for name, parameter in self.model.named_parameters()}
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(self.best.weights.get(name, parameter))
-        try:
+        with lent_weights(self.model, self.best.weights):
             yield
-        finally:
-            with torch.no_grad():
-                for name, parameter in self.model.named_parameters():
-                    parameter.copy_(kept[name])
 
     def _validated(self) -> float:
         with precisely(while_evaluating(self.settings.precision), self.device):
@@ -215,7 +208,7 @@ class LanguageTraining:
     def _update(self, length: int) -> Update:
         tokens, targets = self.columns.segment(self.position.row, length)
         tokens, targets = (tile(part, self.settings.samples) for part in (tokens, targets))
-        self._set_lr(self.lr * length / self.settings.bptt if self.settings.random_bptt else self.lr)
+        set_lr(self.optimizer, self.lr * length / self.settings.bptt if self.settings.random_bptt else self.lr)
         with precisely(self.settings.precision, self.device):
             total, (nll, self.carried) = self.step(tokens, targets, self.carried)
         self.averaging.update()
@@ -232,21 +225,9 @@ class LanguageTraining:
         random = self.settings.random_bptt
         return bptt_lengths(len(self.columns), base=self.settings.bptt, random=random, generator=generator)
 
-    def _set_lr(self, lr: float) -> None:
-        for group in self.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(lr)
-            else:
-                group["lr"] = lr
-
     def _keep(self, valid_nll: float) -> None:
         self.best.nll, self.best.epoch = valid_nll, self.position.epoch
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                if name in self.best.weights:
-                    self.best.weights[name].copy_(parameter)
-                else:
-                    self.best.weights[name] = parameter.detach().clone()
+        keep_weights(self.model, self.best.weights)
 
     def _apply_rules(self, valid_nll: float) -> None:
         self.stopping.observe(valid_nll)
@@ -254,7 +235,7 @@ class LanguageTraining:
         if fires and self.settings.averaging == "non-monotone" and not self.averaging.started:
             self.averaging.start()
         if self.divide is not None:
-            self._set_lr(self.lr)
+            set_lr(self.optimizer, self.lr)
             self.divide.observe(valid_nll, self.optimizer)
             self.lr = float(self.optimizer.param_groups[0]["lr"])
 

@@ -21,8 +21,8 @@ from statewise.train.tensor_file import read_document, read_tensors, write_tenso
 
 _METRICS_COUNT = "metrics_count"
 _ABSENT = "nothing"
-# What is written under a temporary name; the vocabulary of a language model lies beside the files of the folder itself.
-_ATOMIC = ("config.json", "model.safetensors", "resume.safetensors", "resume.json", "vocabulary.txt")
+# What is written under a temporary name; a vocabulary, or what examples are made of, lies beside the others.
+_ATOMIC = ("config.json", "model.safetensors", "resume.safetensors", "resume.json", "vocabulary.txt", "examples.json")
 
 _FULL = "Free some space, then go on with the run: what was written before is whole."
 _CLOSED = "Use a folder in a place where you may write."

@@ -115,5 +115,19 @@ class EarlyStopping:
         self.best, self.best_at, self.count = float(state["best"]), state["best_at"], state["count"]
 
 
+def set_lr(optimizer: Optimizer, lr: float) -> None:
+    """Give all groups of an optimiser one learning rate; one that is a tensor is changed in place.
+
+    Args:
+        optimizer: whose rates.
+        lr: the rate.
+    """
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(lr)
+        else:
+            group["lr"] = lr
+
+
 def _rates(optimizer: Optimizer) -> list[float | Tensor]:
     return [group["lr"] for group in optimizer.param_groups]

@@ -67,23 +67,17 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "bptt", "non_monotone", "samples", "valid_batch", "test_batch"):
-            _check(name, getattr(self, name), whole=True)
+            check_number(f"TrainingSettings.{name}", getattr(self, name), whole=True)
         for name in ("patience", "clip", "divide"):
             if getattr(self, name) is not None:
-                _check(name, getattr(self, name), whole=name == "patience")
-        _check("lr", self.lr)
-        if type(self.seed) is not int or not 0 <= self.seed < 2**31:
-            raise ArgumentError(
-                where="TrainingSettings.seed", got=self.seed, wanted=f"a whole number from 0 to {2**31 - 1}"
-            )
+                check_number(f"TrainingSettings.{name}", getattr(self, name), whole=name == "patience")
+        check_number("TrainingSettings.lr", self.lr)
+        check_seed("TrainingSettings.seed", self.seed)
         if self.divide is not None and self.divide <= 1:
             raise ArgumentError(
                 where="TrainingSettings.divide", got=self.divide, wanted="a number > 1, or None for no such rule"
             )
-        if isinstance(self.weight_decay, bool) or not 0 <= self.weight_decay < math.inf:
-            raise ArgumentError(
-                where="TrainingSettings.weight_decay", got=self.weight_decay, wanted="a finite number >= 0"
-            )
+        check_number("TrainingSettings.weight_decay", self.weight_decay, zero=True)
         for name, known in (("optimizer", OPTIMIZERS), ("averaging", AVERAGING), ("precision", PRECISIONS)):
             if getattr(self, name) not in known:
                 raise ArgumentError(
@@ -101,8 +95,28 @@ def as_json(config: Any) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def _check(name: str, value: object, *, whole: bool = False) -> None:
+def check_number(where: str, value: object, *, whole: bool = False, zero: bool = False) -> None:
+    """Refuse what is not a finite number above 0.
+
+    Args:
+        where: the setting.
+        value: what it was given.
+        whole: whether it must be a whole number.
+        zero: whether it may be 0.
+    """
     kind = int if whole else int | float
-    if isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < math.inf:
-        wanted = "a whole number >= 1" if whole else "a finite number > 0"
-        raise ArgumentError(where=f"TrainingSettings.{name}", got=value, wanted=wanted)
+    good = not isinstance(value, bool) and isinstance(value, kind) and 0 <= value < math.inf
+    if not good or (value == 0 and not zero):
+        wanted = f"a whole number >= {0 if zero else 1}" if whole else f"a finite number {'>=' if zero else '>'} 0"
+        raise ArgumentError(where=where, got=value, wanted=wanted)
+
+
+def check_seed(where: str, seed: object) -> None:
+    """Refuse what torch's generators cannot be seeded with.
+
+    Args:
+        where: the setting.
+        seed: what it was given.
+    """
+    if type(seed) is not int or not 0 <= seed < 2**31:
+        raise ArgumentError(where=where, got=seed, wanted=f"a whole number from 0 to {2**31 - 1}")

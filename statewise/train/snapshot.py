@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from statewise.errors import RunFolderError
 from statewise.layers import RecurrentLayer
 from statewise.train.language import Best, LanguageTraining, Position
+from statewise.train.weights import put_weights
 
 
 def snapshot(training: LanguageTraining) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -24,7 +25,7 @@ def snapshot(training: LanguageTraining) -> tuple[dict[str, Tensor], dict[str, A
     tensors = {f"model.{name}": parameter.detach() for name, parameter in training.model.named_parameters()}
     tensors |= {f"best.{name}": weight for name, weight in training.best.weights.items()}
     tensors |= {f"average.{name}": mean for name, mean in training.averaging.state().items()}
-    tensors |= {f"optimizer.{name}": tensor for name, tensor in _moments(training.optimizer)}
+    tensors |= {f"optimizer.{name}": tensor for name, tensor in moments(training.optimizer)}
     for name, own in _own(training).items():
         parts = training.world.gathered(own)
         tensors |= {f"rank{rank}.{name}": part for rank, part in enumerate(parts)}
@@ -55,26 +56,18 @@ def restore(training: LanguageTraining, tensors: Mapping[str, Tensor], document:
             wanted=f"{document['processes']}, with which the run began",
             remedy=f"Start it with torchrun --nproc-per-node {document['processes']}.",
         )
-    if document["device"] != training.device.type:
-        raise RunFolderError(
-            where="resume",
-            got=f"device {training.device.type}",
-            wanted=f"{document['device']}, where the run began and its noise is drawn",
-            remedy="Go on there, or begin another run with its weights.",
-        )
-    with torch.no_grad():
-        for name, parameter in training.model.named_parameters():
-            parameter.copy_(tensors[f"model.{name}"])
-    weights = {name: tensor.to(training.device) for name, tensor in _part(tensors, "best").items()}
+    check_device(document["device"], training.device)
+    put_weights(training.model, part(tensors, "model"))
+    weights = {name: tensor.to(training.device) for name, tensor in part(tensors, "best").items()}
     training.best = Best(float(document["best"]["nll"]), document["best"]["epoch"], weights)
     training.position = Position(**document["position"])
     training.lr = float(document["lr"])
-    training.averaging.load_state(_part(tensors, "average"))
-    _load_moments(training.optimizer, _part(tensors, "optimizer"))
+    training.averaging.load_state(part(tensors, "average"))
+    load_moments(training.optimizer, part(tensors, "optimizer"))
     for name, rule in _rules(training).items():
         if rule is not None:
             rule.load_state(document[name])
-    _load_own(training, _part(tensors, f"rank{training.world.rank}"), carried=document["carried"])
+    _load_own(training, part(tensors, f"rank{training.world.rank}"), carried=document["carried"])
 
 
 def _rules(training: LanguageTraining) -> dict[str, Any]:
@@ -84,19 +77,15 @@ def _rules(training: LanguageTraining) -> dict[str, Any]:
 
 def _own(training: LanguageTraining) -> dict[str, Tensor]:
     """What each process has of its own: sums, generators, and the carried state."""
-    own = {"nll": training.summed_nll, "generator.cpu": torch.get_rng_state()}
-    if training.device.type == "cuda":
-        own["generator.cuda"] = torch.cuda.get_rng_state(training.device)
+    own = {"nll": training.summed_nll, **generators(training.device)}
     leaves = [] if training.carried is None else pytree.tree_leaves(training.carried)
     return own | {f"state.{number}": leaf for number, leaf in enumerate(leaves)}
 
 
 def _load_own(training: LanguageTraining, own: Mapping[str, Tensor], *, carried: bool) -> None:
     training.summed_nll.copy_(own["nll"])
-    torch.set_rng_state(own["generator.cpu"])
-    if training.device.type == "cuda":
-        torch.cuda.set_rng_state(own["generator.cuda"], training.device)
-    found = _part(own, "state")
+    load_generators(own, training.device)
+    found = part(own, "state")
     leaves = iter([found[str(number)].to(training.device) for number in range(len(found))])
     states: list[Any] = []
     for layer in training.model.layers if carried else ():
@@ -105,7 +94,38 @@ def _load_own(training: LanguageTraining, own: Mapping[str, Tensor], *, carried:
     training.carried = tuple(states) if carried else None
 
 
-def _moments(optimizer: Optimizer) -> Iterator[tuple[str, Tensor]]:
+def check_device(began: str, device: torch.device) -> None:
+    """Refuse to go on with a run on a device where its noise would be another.
+
+    Args:
+        began: the type of the device where the run began.
+        device: where it shall go on.
+    """
+    if began != device.type:
+        raise RunFolderError(
+            where="resume",
+            got=f"device {device.type}",
+            wanted=f"{began}, where the run began and its noise is drawn",
+            remedy="Go on there, or begin another run with its weights.",
+        )
+
+
+def generators(device: torch.device) -> dict[str, Tensor]:
+    """The states of torch's global generators, of the CPU and of a device."""
+    found = {"generator.cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        found["generator.cuda"] = torch.cuda.get_rng_state(device)
+    return found
+
+
+def load_generators(tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    """Go on from what :func:`generators` gave."""
+    torch.set_rng_state(tensors["generator.cpu"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["generator.cuda"], device)
+
+
+def moments(optimizer: Optimizer) -> Iterator[tuple[str, Tensor]]:
     """What the optimiser remembers of each parameter, by the parameter's number."""
     moved = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for number, parameter in enumerate(moved):
@@ -114,7 +134,8 @@ def _moments(optimizer: Optimizer) -> Iterator[tuple[str, Tensor]]:
                 yield f"{number}.{name}", value
 
 
-def _load_moments(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def load_moments(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Go on from what :func:`moments` gave."""
     moments: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition(".")
@@ -122,5 +143,6 @@ def _load_moments(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
     optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
 
 
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those tensors whose names begin with a prefix and a dot, without it."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}

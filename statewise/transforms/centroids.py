@@ -111,16 +111,21 @@ class Centroids(StateTransform):
         return (stream.draw(unit, Recipe.of(Kind.GUMBEL, scale=factor)),)
 
     def logits(self, state: Tensor, centroids: Tensor) -> Tensor:
-        """Similarity of every row to every centroid, over the temperature: shape (rows, k), float32 at least."""
+        """Similarity of every row to every centroid, over the temperature: shape (rows, k), float32 at least.
+
+        Args:
+            state: (rows, hidden), behind any further dimensions.
+            centroids: (k, hidden), behind the same.
+        """
         wide = torch.promote_types(state.dtype, torch.float32)
         state, centroids = state.to(wide), centroids.to(wide)
         if self.similarity == "dot":
-            return state @ centroids.T / self.temperature
+            return state @ centroids.mT / self.temperature
         # The direct form: products of squares would lose digits near zero.
-        difference = state.unsqueeze(1) - centroids
-        distance: Tensor = difference.square().sum(2)
+        difference = state.unsqueeze(-2) - centroids.unsqueeze(-3)
+        distance: Tensor = difference.square().sum(-1)
         if self.similarity == "euclidean":
-            distance = torch.linalg.vector_norm(difference, dim=2)
+            distance = torch.linalg.vector_norm(difference, dim=-1)
         return distance / -self.temperature
 
     def forward(
@@ -131,14 +136,15 @@ class Centroids(StateTransform):
         draws: tuple[Tensor, ...],
         parameters: tuple[Tensor, ...],
     ) -> StateChange:
+        # Further dimensions before the rows are replicas, each with centroids of its own.
         (centroids,) = parameters
         z = self.logits(state, centroids)
-        alpha = torch.softmax(z, dim=1)
+        alpha = torch.softmax(z, dim=-1)
         disturbed = z + draws[0].to(z.dtype) if draws else z
-        soft = torch.softmax(disturbed * self.sharpness, dim=1) if self.soft_gradient else alpha.detach()
+        soft = torch.softmax(disturbed * self.sharpness, dim=-1) if self.soft_gradient else alpha.detach()
         weights = soft
         if self.hard:
-            chosen = torch.zeros_like(soft).scatter(1, disturbed.argmax(1, keepdim=True), 1.0)
+            chosen = torch.zeros_like(soft).scatter(-1, disturbed.argmax(-1, keepdim=True), 1.0)
             weights = _straight_through(soft, chosen) if self.soft_gradient else chosen
         moved = (weights @ centroids.to(weights.dtype)).to(state.dtype)
         return StateChange(moved, memory, (state, weights, soft), alpha)

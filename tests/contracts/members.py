@@ -68,6 +68,12 @@ def gru_reset_before(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, Non
     return (1 - z) * n + z * h, None
 
 
+def multiplicative(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, None]:
+    (Wf, Wn), (Uf, Un), (bf, bn), (df, dn) = (tensor.chunk(2) for tensor in p[:4])
+    moved = Un @ torch.diag(Wf @ x + bf)  # the input as a matrix
+    return torch.tanh(Wn @ x + bn + moved @ (Uf @ h + df) + dn), None
+
+
 def lstm(x: Tensor, h: Any, c: Any, p: Weights) -> tuple[Tensor, Tensor]:
     i, f, g, o = (p.W @ x + p.b + p.U @ h + p.d).chunk(4)
     new = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
@@ -93,6 +99,7 @@ class Member:
         takes_bias: whether its constructor has ``bias``.
         start: what a sequence starts from when no state is given: "zeros", "ones" (the first product is 1), "pinv",
             "learned", or "random", which only a call can tell.
+        compiled: whether the kernels, native and of the accelerator, have code for its cell.
     """
 
     layer: type[RecurrentLayer]
@@ -104,6 +111,7 @@ class Member:
     torch_cell: type[nn.RNNCellBase] | None = None
     takes_bias: bool = True
     start: str = "zeros"
+    compiled: bool = True
 
     def arguments(self, case: Case) -> dict[str, Any]:
         """The constructor arguments that torch.nn has too."""
@@ -233,6 +241,9 @@ MEMBERS: dict[str, Member] = {
     "GRU reset before": Member(
         statewise.GRU, statewise.GRUCell, gru_reset_before, options=_BEFORE, single_options=_BEFORE
     ),
+    "MultiplicativeRNN": Member(
+        statewise.MultiplicativeRNN, statewise.MultiplicativeRNNCell, multiplicative, compiled=False
+    ),
     "LSTM": Member(statewise.LSTM, statewise.LSTMCell, lstm, torch_layer=nn.LSTM, torch_cell=nn.LSTMCell),
     "PeepholeLSTM": Member(statewise.PeepholeLSTM, statewise.PeepholeLSTMCell, peephole_lstm),
     "RAC": _rac("ones"),
@@ -244,4 +255,5 @@ MEMBERS: dict[str, Member] = {
 }
 
 # One member for each cell; the rest differ from these in how weights are made and where sequences start.
-EVERY_CELL = tuple(MEMBERS)[:11]
+EVERY_CELL = tuple(MEMBERS)[:12]
+COMPILED_CELLS = tuple(name for name in EVERY_CELL if MEMBERS[name].compiled)

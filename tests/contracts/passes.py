@@ -28,6 +28,7 @@ from support import tolerance
 
 FORMS = ("loop", "python", "native")
 KERNELS = ("step", "solo", "team")
+COMPILED = ("native", *KERNELS)
 EVERY_FORM = pytest.mark.parametrize("form", FORMS)
 EVERY_DTYPE = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from contracts.chains import CHAINS
-from contracts.members import EVERY_CELL, MEMBERS
+from contracts.members import COMPILED_CELLS, EVERY_CELL, MEMBERS
 from contracts.passes import KERNELS, Case, as_argument, insist, tidy
 from statewise import LSTM, Centroids, Draws, Noise, Pairing, RecurrentLayer, Transform
 from statewise.engine import Recurrence, Unrolled, plan
@@ -52,7 +52,7 @@ HERE: dict[str, tuple[Transform, ...]] = {
     "mix": CHAINS["mix"].transforms,
 }
 FOR_EVERY_CELL = tuple(HERE)[:4]
-COMBINATIONS = [(name, chain) for name in EVERY_CELL for chain in FOR_EVERY_CELL]
+COMBINATIONS = [(name, chain) for name in COMPILED_CELLS for chain in FOR_EVERY_CELL]
 COMBINATIONS += [(name, chain) for name in ("LSTM", "GRU") for chain in tuple(HERE)[4:]]
 # Those that differ in where sequences start.
 WITH_A_START = ("RAC", *(name for name in MEMBERS if name not in EVERY_CELL))

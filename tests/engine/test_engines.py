@@ -64,9 +64,12 @@ def test_the_plan_is_native_for_every_chain_that_the_kernel_knows(chain: str) ->
 
 
 @FOR_EVERY_CELL
-def test_the_plan_is_native_for_every_cell(name: str) -> None:
+def test_the_plan_is_native_for_every_cell_that_the_kernel_knows_and_says_why_for_the_others(name: str) -> None:
+    layer = MEMBERS[name].build(Case())
     with only("native"):
-        assert MEMBERS[name].build(Case()).plan(torch.zeros(4, 1, 2, dtype=torch.float64)).form == "native"
+        plan = layer.plan(torch.zeros(4, 1, 2, dtype=torch.float64))
+    why = () if MEMBERS[name].compiled else (f"native: it has no code for the cell {layer.cell.name}",)
+    assert (plan.engine, plan.form, plan.why_not) == ("cpu", "native" if MEMBERS[name].compiled else "python", why)
 
 
 def test_a_dtype_that_the_cpu_engine_does_not_know_goes_to_the_reference_or_is_refused() -> None:

@@ -25,6 +25,7 @@ from statewise import (
     InputDropout,
     LockedDropout,
     LockedInputDropout,
+    MultiplicativeRNN,
     Noise,
     OrthogonalRNN,
     OutputDropout,
@@ -51,7 +52,9 @@ from statewise.errors import (
 from statewise.weights import weight_drop
 
 INPUT, HIDDEN, STEPS, BATCH = 4, 5, 3, 2
-EVERY_LAYER = pytest.mark.parametrize("kind", [RNN, MGU, GRU, LSTM, PeepholeLSTM, RAC, OrthogonalRNN])
+EVERY_LAYER = pytest.mark.parametrize(
+    "kind", [RNN, MGU, GRU, MultiplicativeRNN, LSTM, PeepholeLSTM, RAC, OrthogonalRNN]
+)
 MEMORIES = (LSTM, PeepholeLSTM)
 
 
@@ -595,6 +598,7 @@ CELLS = [
     statewise.RNNCell,
     statewise.MGUCell,
     statewise.GRUCell,
+    statewise.MultiplicativeRNNCell,
     statewise.LSTMCell,
     statewise.PeepholeLSTMCell,
     statewise.RACCell,

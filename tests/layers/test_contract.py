@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given
 
@@ -40,6 +42,32 @@ class TestGRU(TorchLayerContract):
 
 class TestGRUResetBefore(LayerContract):
     name = "GRU reset before"
+
+
+class TestMultiplicativeRNN(LayerContract):
+    name = "MultiplicativeRNN"
+
+    @few_examples
+    @given(case=cases())
+    def test_with_a_factor_of_one_it_is_torchs_network_with_the_product_of_its_matrices(self, case: Case) -> None:
+        """``W_f = 0``, ``b_f = 1``, ``b'_f = 0``: then ``h_t = tanh(W_n x + b_n + (U_n U_f) h_{t-1} + b'_n)``."""
+        layer = self.member.build(replace(case, bias=True, dtype=torch.float64))
+        theirs = torch.nn.RNN(**self.member.arguments(replace(case, bias=True, dtype=torch.float64)))
+        held, size = layer.state_dict(), case.hidden
+        for name in held:
+            held[name][:size] *= float(name.startswith("weight_hh"))
+            held[name][:size] += float(name.startswith("bias_ih"))
+        layer.load_state_dict(held)
+        theirs.load_state_dict(
+            {
+                name: value[size:] @ value[:size] if name.startswith("weight_hh") else value[size:]
+                for name, value in held.items()
+            }
+        )
+        wide = replace(case, bias=True, dtype=torch.float64)
+        ours, torchs = run(layer, wide), run(theirs, wide)
+        shared = ("inputs", "initial state")
+        assert_same(*(Pass(p.values, {k: v for k, v in p.gradients.items() if k in shared}) for p in (ours, torchs)))
 
 
 class TestLSTM(TorchLayerContract):

@@ -32,6 +32,7 @@ from statewise import (
     Centroids,
     InputDropout,
     LockedDropout,
+    MultiplicativeRNN,
     Noise,
     OrthogonalRNN,
     OutputDropout,
@@ -49,7 +50,7 @@ from statewise.weights import weight_drop
 from support import threads, tolerance
 
 INPUT, HIDDEN, STEPS, BATCH = 3, 5, 4, 2
-LAYERS: list[Any] = [RNN, MGU, GRU, LSTM, PeepholeLSTM, RAC, OrthogonalRNN]
+LAYERS: list[Any] = [RNN, MGU, GRU, MultiplicativeRNN, LSTM, PeepholeLSTM, RAC, OrthogonalRNN]
 EVERY_LAYER = pytest.mark.parametrize("kind", LAYERS)
 EVERY_FORM = pytest.mark.parametrize("form", FORMS)
 SOME_OF_ALL: tuple[Transform, ...] = (

@@ -23,6 +23,7 @@ from statewise import (
     RNN,
     Centroids,
     LockedDropout,
+    MultiplicativeRNN,
     Noise,
     OrthogonalRNN,
     Pairing,
@@ -95,6 +96,11 @@ class TestWhichEngineRuns:
 
 
 class TestWhyNotAFasterOne:
+    @needs_native
+    def test_a_cell_that_the_kernel_does_not_know(self, x: Tensor) -> None:
+        plan = MultiplicativeRNN(INPUT, HIDDEN).plan(x)
+        assert plan == Plan("cpu", "python", ("native: it has no code for the cell MultiplicativeRNN",))
+
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
     def test_half_precision(self, dtype: torch.dtype, x: Tensor) -> None:
         plan = LSTM(INPUT, HIDDEN, dtype=dtype).plan(x.to(dtype))

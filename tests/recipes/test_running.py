@@ -36,7 +36,7 @@ def test_a_smoke_run_needs_no_data_and_measures_what_the_run_folder_says(tmp_pat
     (one,) = outcome.measured
     last = RunFolder(tmp_path / one.name).metrics()[-1]
     assert (one.valid, one.test) == (last["valid_perplexity"], last["test_perplexity"])
-    assert outcome.corpus is sample_corpus()
+    assert outcome.data is sample_corpus()
     assert one.epochs == len(one.curve) == 1
 
 
@@ -173,7 +173,7 @@ def test_a_finished_run_on_the_same_text_by_another_name_is_found(tmp_path: Path
     (one,) = outcome.measured
     case = outcome.steps[one.name]
     assert isinstance(case, Case)
-    whole = outcome.corpus
+    whole = outcome.data
     elsewhere = Corpus("elsewhere", whole.vocabulary, whole.train, whole.valid, whole.test)
     assert finished(case, elsewhere, tmp_path / one.name) == one
 

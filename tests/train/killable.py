@@ -13,9 +13,15 @@ from typing import Any
 
 import torch
 
-from statewise.data import sample_corpus
-from statewise.models import LanguageModelConfig
-from statewise.train import Checkpoints, TrainingSettings, train_language_model
+from statewise.data import sample_corpus, tomita_sets
+from statewise.models import ClassifierConfig, LanguageModelConfig
+from statewise.train import (
+    Checkpoints,
+    ClassifierSettings,
+    TrainingSettings,
+    train_classifier,
+    train_language_model,
+)
 from train.forks import LIMIT, serve
 
 PLAIN = LanguageModelConfig(hidden=(12, 12))
@@ -25,7 +31,9 @@ ADAM = TrainingSettings(
 )
 # A rate so high that the loss jumps about, so that the rules act.
 SGD = replace(ADAM, bptt=40, optimizer="sgd", lr=90.0, divide=1.01)
-KINDS = {
+NOISY_STATES = ClassifierConfig(hidden=8, centroids=(4,), transition="noisy")
+CLASSIFIER = ClassifierSettings(epochs=7, lr=0.02, batch=16, curriculum_start=3, curriculum_step=4, curriculum_every=1)
+KINDS: dict[str, tuple[Any, Any]] = {
     # Nothing random, so that processes can be compared.
     "plain": (PLAIN, ADAM),
     # Short segments, in which some of its clusters have no word.
@@ -33,6 +41,9 @@ KINDS = {
     "averaged": (replace(NOISY, weight_drop=0.2, embedding_dropout=0.1), ADAM),
     "switching": (NOISY, replace(SGD, epochs=8, averaging="non-monotone", non_monotone=1, samples=2)),
     "patient": (NOISY, replace(SGD, epochs=30, averaging="never", patience=2)),
+    # All that changes from epoch to epoch: lengths, noise, temperature and rate.
+    "classifier": (NOISY_STATES, replace(CLASSIFIER, temperature_end=0.5, solved=0.6, schedule="plateau", patience=2)),
+    "cosine": (NOISY_STATES, replace(CLASSIFIER, epochs=3, optimizer="rmsprop", schedule="cosine")),
 }
 
 
@@ -67,9 +78,12 @@ def main(words: list[str]) -> None:
     sys.addaudithook(watch)
     config, settings = KINDS[options.kind]
     checkpoints = Checkpoints(updates=options.every)
-    train_language_model(
-        config, settings, sample_corpus(), options.folder, resume=True, checkpoints=checkpoints, on_epoch=on_epoch
-    )
+    common: dict[str, Any] = {"resume": True, "checkpoints": checkpoints, "on_epoch": on_epoch}
+    if isinstance(config, ClassifierConfig):
+        train, valid = tomita_sets(1, 0)
+        train_classifier(config, settings, train, valid, {"test": valid}, options.folder, **common)
+    else:
+        train_language_model(config, settings, sample_corpus(), options.folder, **common)
 
 
 if __name__ == "__main__":

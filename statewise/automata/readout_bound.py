@@ -1,0 +1,57 @@
+"""How far a state may be from its centroid before the read-out could change its class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from statewise.automata.frozen import FrozenNetwork
+from statewise.automata.steps_bound import WIDEN, Movement, movement
+
+
+@dataclass(frozen=True, eq=False)
+class ReadoutBound:
+    """The margins of the classes at the reachable centroids, and how they move.
+
+    Args:
+        states: (states,), numbers of centroids.
+        margins: (states, classes), how far each class is below the best; infinite for the best itself.
+        lengths: (states, classes), of the difference of the head's rows.
+        moves: through the cell at END; None where the head reads the state.
+    """
+
+    states: Tensor
+    margins: Tensor
+    lengths: Tensor
+    moves: Movement | None
+
+    def first_failure(self, radii: Tensor) -> int | None:
+        """The first centroid whose class is not certain within its radius; None if all are."""
+        radius = radii[self.states]
+        moved = self.lengths * radius[:, None] if self.moves is None else self.moves.bound(radius)
+        unsure = (~(self.margins > moved * WIDEN)).any(1)
+        return int(self.states[unsure][0]) if bool(unsure.any()) else None
+
+
+def readout_bound(network: FrozenNetwork, reachable: np.ndarray) -> ReadoutBound:
+    """The bound for the reachable centroids of a network of one layer.
+
+    Args:
+        network: in float64.
+        reachable: the numbers of the centroids.
+    """
+    (layer,) = network.layers
+    states = torch.from_numpy(reachable)
+    centers = layer.centroids[states]
+    logits = network.read_out([centers])
+    best = logits.argmax(1, keepdim=True)
+    origins = network.head_weight[best[:, 0]]
+    margins = (logits.gather(1, best) - logits).scatter(1, best, torch.inf)
+    moves = None
+    if network.end is not None:
+        moves = movement(layer, network.end.expand(len(states), -1), centers, network.head_weight, origins)
+    lengths = torch.linalg.vector_norm(network.head_weight - origins[:, None], dim=2)
+    return ReadoutBound(states, margins, lengths, moves)

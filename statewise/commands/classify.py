@@ -1,0 +1,184 @@
+"""``statewise train classify``: a classifier of sequences, whose states can be read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from jsonargparse import ArgumentParser
+from rich.console import Console
+
+from statewise.commands.automaton import learn
+from statewise.commands.curves import curves
+from statewise.commands.fields import add_fields, from_fields
+from statewise.commands.judged import tell_sets
+from statewise.commands.labelled import UNITS, Labelled, read_examples
+from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, one_thread
+from statewise.data import Images
+from statewise.errors import ArgumentError
+from statewise.models import ClassifierConfig
+from statewise.train import ClassifierResult, ClassifierSettings, RunFolder, train_classifier
+from statewise.train.telling import say
+
+#: What a person wants who names only the examples: states that can be read.
+DEFAULTS: Mapping[str, Any] = {"centroids": (10,)}
+#: For the words of a regular language: transitions that become hard, so that an automaton can be read off.
+REGULAR: Mapping[str, Any] = {"transition": "noisy", "embedding": 8}
+MEMORY = ("lstm", "peephole")
+SMALL = 128  # units up to which one thread is faster than several
+DIFFERENT = 0.01  # by so much the automaton must err more often than the network to be worth a word
+
+
+def parser() -> ArgumentParser:
+    """The options of the command."""
+    made = command_parser(
+        "Train a classifier of sequences, validate it after every epoch, and test the best one. With centroids its "
+        "states can be read, and without a memory it is an automaton. Killed at any moment, it goes on with --resume."
+    )
+    add = made.add_argument
+    add("--data", type=str, help="a file with a label and a text a row (.tsv, .csv, .jsonl), or tomita:4, "
+        "regex:(ab)*, parentheses, parentheses-small, palindromes, mnist, permuted-mnist, fashion-mnist, imdb, or "
+        "sample for some words of a regular language")  # fmt: skip
+    add("--valid", type=str, help="a file to choose the best model by; else a tenth of the examples is held back")
+    add("--test", type=str, nargs="+", help="files to test the best model on")
+    add("--unit", type=str, help=f"what a step reads of a text: {', '.join(UNITS)}; auto takes words if texts have "
+        "blanks, else characters; symbols stand between blanks and are all known")  # fmt: skip
+    add("--limit", type=int, help="the most words that are known; the others are one")
+    add("--truncate", type=int, help="how many words of a text are kept, the last ones")
+    add("--alphabet", type=str, help="the symbols of regex:PATTERN, if they are more than it names")
+    add("--automaton", action="store_true", help="learn an exact automaton of the examples: noise that grows, lengths "
+        "that grow, and new starts")  # fmt: skip
+    add("--out", type=str, help="the folder of the run; else runs/ and the name of the examples")
+    add("--resume", action="store_true", help="go on with the run in the folder, with its settings; more --epochs "
+        "than it had continue it")  # fmt: skip
+    add("--device", **DEVICE)
+    add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
+    add("--quiet", action="store_true", help="print the result only")
+    add_fields(made, ClassifierConfig, title="the model", defaults=DEFAULTS)
+    add_fields(made, ClassifierSettings, title="its training", defaults={})
+    return made
+
+
+def run(asked: Any, console: Console) -> None:
+    """Train, and tell what to do next.
+
+    Args:
+        asked: the options.
+        console: where to print.
+    """
+    if asked.automaton:
+        learn(asked, source_of(asked, {}), console)
+        return
+    device = find_device(asked.device)
+    there = _there(asked) if asked.resume else {}
+    settings = ClassifierSettings(**{**there.get("training", {}), **from_fields(ClassifierSettings, vars(asked))})
+    source = source_of(asked, there)
+    examples = read_examples(source, seed=settings.seed)
+    config = config_of(asked, there.get("model", {}), examples)
+    folder = Path(asked.out or f"runs/{examples.name}")
+    check_new(folder, asked.resume)
+    told = None if asked.quiet else console
+    say(told, describe_run(config, settings, examples, device, folder))
+    options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source, "console": told}
+    few = device.type == "cpu" and config.hidden <= SMALL
+    with one_thread(few), curves(folder, wanted=asked.tensorboard) as write:
+        sets = (examples.train, examples.valid, examples.tests)
+        result = train_classifier(config, settings, *sets, folder, on_epoch=write, **options)
+    _tell(console, result, config, settings, examples)
+
+
+def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the examples are, and how they are read.
+
+    Args:
+        asked: the options.
+        there: what the run that goes on was told.
+    """
+    before = there.get("source", {})
+    names = ("data", "valid", "test", "unit", "limit", "truncate", "alphabet")
+    found = {name: getattr(asked, name) or before.get(name) for name in names}
+    if found["data"] is None:
+        raise ArgumentError(
+            where="--data",
+            got="nothing",
+            wanted="labelled examples",
+            remedy="Name a file with a label and a text a row; --data sample takes words of a regular language.",
+        )
+    found = {name: value for name, value in found.items() if value}
+    for name in ("data", "valid"):
+        if name in found:
+            found[name] = _absolute(found[name])
+    return {**found, **({"test": [_absolute(each) for each in found["test"]]} if "test" in found else {})}
+
+
+def config_of(asked: Any, there: Mapping[str, Any], examples: Labelled) -> ClassifierConfig:
+    """The model: what was given, else what the run in the folder has, else what suits the examples.
+
+    Args:
+        asked: the options.
+        there: the model of a run that goes on.
+        examples: what it shall classify.
+    """
+    given = from_fields(ClassifierConfig, vars(asked))
+    if there:
+        return ClassifierConfig(**{**there, "centroids": tuple(there["centroids"]), **given})
+    usual = {**DEFAULTS, **(REGULAR if examples.language is not None else {})}
+    if isinstance(examples.train, Images):
+        usual["readout"] = "hc" if given.get("cell") in MEMORY else "h"
+    return ClassifierConfig(**{**usual, **given})
+
+
+def describe_run(
+    config: ClassifierConfig, settings: ClassifierSettings, examples: Labelled, device: torch.device, folder: Path
+) -> str:
+    """A run in two lines, before it begins."""
+    sizes = f"{len(examples.train):,} examples to train on, {len(examples.valid):,} to choose by"
+    kinds = f"{len(examples.train.classes)} classes"
+    if not isinstance(examples.train, Images):
+        kinds += f", {len(examples.train.symbols):,} symbols"
+    states = "no centroids"
+    if any(config.centroids):
+        counts = " and ".join(map(str, config.centroids_of_layers))
+        states = f"{counts} centroids ({config.transition})"
+    network = f"{config.cell} of {config.layers} x {config.hidden} units, {states}"
+    return f"{examples.name}: {sizes}; {kinds}\n{network}; {settings.epochs} epochs on {device}, in {folder}"
+
+
+def _there(asked: Any) -> dict[str, Any]:
+    """What the run that goes on was told; nothing if there is none yet."""
+    if not asked.out:
+        raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
+    folder = Path(asked.out)
+    return RunFolder(folder).config() if (folder / "config.json").exists() else {}
+
+
+def _absolute(name: str) -> str:
+    place = Path(name).expanduser()
+    return str(place.resolve()) if place.exists() else name
+
+
+def _tell(
+    console: Console,
+    result: ClassifierResult,
+    config: ClassifierConfig,
+    settings: ClassifierSettings,
+    examples: Labelled,
+) -> None:
+    folder = shlex.quote(str(result.folder))
+    sets = {"valid": result.valid, **result.tests}
+    tell_sets(console, sets, examples.train.classes)
+    say(console, f"Best after epoch {result.best_epoch} of {result.epochs} ({result.seconds:.0f} s).")
+    say(console, "Next:")
+    readable = any(config.centroids) and not isinstance(examples.train, Images)
+    if readable and config.cell not in MEMORY:
+        hard, soft = result.valid.hard, result.valid.soft
+        if hard is not None and hard.error > soft.error + DIFFERENT:
+            say(console, "  The automaton of the centroids errs more often than the network: --transition noisy helps.")
+        say(console, f"  statewise extract {folder}")
+    if result.epochs < settings.epochs:
+        say(console, f"  statewise train classify --resume --out {folder} --patience {2 * (settings.patience or 1)}")
+    else:
+        say(console, f"  statewise train classify --resume --out {folder} --epochs {2 * result.epochs}")

@@ -1,0 +1,187 @@
+"""The labelled examples that ``--data`` names: a file of the user's, a language, or a benchmark set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from statewise.data import (
+    Images,
+    LabelledFile,
+    Language,
+    Sequences,
+    TaskSets,
+    image_sets,
+    imdb_sets,
+    palindrome_sets,
+    parentheses_sets,
+    read_labelled,
+    sample_words,
+    tomita,
+    tomita_sets,
+)
+from statewise.data.grammars import TRAIN_LENGTHS, VALID_LENGTHS
+from statewise.data.rows import Row
+from statewise.errors import ArgumentError, DataError
+
+UNITS = ("auto", "characters", "symbols", "words")
+SAMPLE = "tomita:4"
+HELD = 0.1  # of the examples, where no file is named to choose by
+LONGER = (25, 30, 37, 44, 51)  # lengths to test on, beyond all that a network has seen; odd and even
+_MARKS = frozenset("|*+?(){}[]^-,.\\")
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Sets of examples.
+
+    Attributes:
+        name: what to call them.
+        train: to train on.
+        valid: to choose the best model by.
+        tests: to report, by name.
+        language: what says the class of every word, where an automaton does.
+    """
+
+    name: str
+    train: Sequences | Images
+    valid: Sequences | Images
+    tests: dict[str, Any] = field(default_factory=dict)
+    language: Language | None = None
+
+
+def read_examples(source: Mapping[str, Any], *, seed: int) -> Labelled:
+    """The sets that a source names.
+
+    Args:
+        source: ``data``, and for a file of the user's ``valid``, ``test``, ``unit``, ``limit`` and ``truncate``, for a
+            regular expression ``alphabet``.
+        seed: of what is drawn: words of a language, and the examples that are held back.
+    """
+    data = str(source["data"])
+    kind, _, rest = (SAMPLE if data == "sample" else data).partition(":")
+    if kind in _MADE and not Path(data).exists():
+        found = _MADE[kind](rest, source, seed)
+        _refuse_idle(source, data, allowed=("alphabet",) if kind == "regex" else ())
+        return found
+    if Path(data).expanduser().is_file():
+        _refuse_idle(source, data, allowed=("valid", "test", "unit", "limit", "truncate"))
+        return _read_files(source, seed)
+    known = "tomita:1 to tomita:7, regex:PATTERN, parentheses, parentheses-small, palindromes, mnist, permuted-mnist, "
+    raise DataError(
+        where="--data",
+        got=f"{data}, which is no file",
+        wanted=f"a file of labels and texts (.tsv, .csv, .jsonl), {known}fashion-mnist, imdb, or sample",
+        remedy="Look at the spelling; statewise train classify --data sample needs no file.",
+    )
+
+
+def _tomita(number: str, source: Mapping[str, Any], seed: int) -> Labelled:
+    if number not in tuple("1234567"):
+        raise ArgumentError(where="--data", got=f"tomita:{number}", wanted="tomita:1 to tomita:7")
+    language = tomita(int(number))
+    train, valid = tomita_sets(int(number), seed)
+    tests = {"longer words": sample_words(language, lengths=LONGER, seed=seed + 1)}
+    return Labelled(f"tomita-{number}", train, valid, tests, language)
+
+
+def _regex(pattern: str, source: Mapping[str, Any], seed: int) -> Labelled:
+    letters = source.get("alphabet") or "".join(sorted(set(pattern) - _MARKS))
+    if not letters:
+        raise ArgumentError(
+            where="--alphabet", got="nothing", wanted="the symbols of the language, as --alphabet abc", remedy=""
+        )
+    language = Language.regex(pattern, letters)
+    parts = zip((TRAIN_LENGTHS, VALID_LENGTHS, LONGER), (0, 1, 2), strict=True)
+    train, valid, test = (sample_words(language, lengths=each, seed=3 * seed + shift) for each, shift in parts)
+    train.check_classes(where=f"the words of regex:{pattern}")
+    return Labelled("regex", train, valid, {"longer words": test}, language)
+
+
+def _task(name: str, sets: TaskSets[Any]) -> Labelled:
+    if sets.valid is None:
+        raise DataError(where=name, got="no examples to choose by", wanted="some that are held back")
+    return Labelled(name, sets.train, sets.valid, dict(sets.tests))
+
+
+_MADE: Mapping[str, Callable[[str, Mapping[str, Any], int], Labelled]] = {
+    "tomita": _tomita,
+    "regex": _regex,
+    "parentheses": lambda _, __, seed: _task("parentheses", parentheses_sets("large", seed=seed)),
+    "parentheses-small": lambda _, __, seed: _task("parentheses-small", parentheses_sets("small", seed=seed)),
+    "palindromes": lambda _, __, seed: _task("palindromes", palindrome_sets(seed=seed)),
+    "mnist": lambda _, __, seed: _task("mnist", image_sets("mnist")),
+    "permuted-mnist": lambda _, __, seed: _task("permuted-mnist", image_sets("mnist", permute=seed)),
+    "fashion-mnist": lambda _, __, seed: _task("fashion-mnist", image_sets("fashion-mnist")),
+    "imdb": lambda _, __, seed: _task("imdb", imdb_sets(seed=seed)),
+}
+
+
+def _read_files(source: Mapping[str, Any], seed: int) -> Labelled:
+    files = {"train": Path(source["data"]).expanduser()}
+    if source.get("valid"):
+        files["valid"] = Path(source["valid"]).expanduser()
+    tests = {_stem(path): Path(path).expanduser() for path in source.get("test") or ()}
+    both = {**files, **{f"test {name}": path for name, path in tests.items()}}
+    rows = {name: list(LabelledFile(path=path).rows()) for name, path in both.items()}
+    unit = source.get("unit") or "auto"
+    if unit not in UNITS:
+        raise ArgumentError(where="--unit", got=unit, wanted=f"one of {', '.join(UNITS)}")
+    if unit == "auto":
+        unit = "words" if any(" " in row.text.strip() for row in rows["train"]) else "characters"
+    if unit == "words":
+        limit, length = source.get("limit"), source.get("truncate")
+        cut: Any = None if length is None else ("last", length)
+        parts = dict(read_labelled(both, truncate=cut, **({} if limit is None else {"limit": limit})).parts)
+    else:
+        parts = _symbols(rows, both, split=unit == "symbols")
+    train = parts["train"]
+    train.check_classes(where=str(files["train"]))
+    if "valid" not in parts:
+        train, parts["valid"] = train.split(1 - HELD, seed=seed)
+        train.check_classes(where=f"{files['train']}, less the {HELD:.0%} that are held back")
+    return Labelled(_stem(files["train"]), train, parts["valid"], {name: parts[f"test {name}"] for name in tests})
+
+
+def _symbols(rows: Mapping[str, list[Row]], files: Mapping[str, Path], *, split: bool) -> dict[str, Sequences]:
+    """Words of a formal language, as they stand; a symbol or a class that train has not is an error."""
+    words = {name: [row.text.split() if split else row.text for row in each] for name, each in rows.items()}
+    symbols = sorted({symbol for word in words["train"] for symbol in word})
+    classes = sorted({row.label for row in rows["train"]})
+    if not symbols:
+        raise DataError(where=str(files["train"]), got="no symbols", wanted="words that are not all empty")
+    numbers, known, found = {name: at for at, name in enumerate(classes)}, set(symbols), {}
+    for name, each in rows.items():
+        for row, word in zip(each, words[name], strict=True):
+            place, held = f"{files[name]}, line {row.line}", f"words and labels of {files['train'].name}"
+            if strange := [symbol for symbol in word if symbol not in known]:
+                told = f"one of {', '.join(map(repr, symbols[:12]))}, the symbols of {files['train'].name}"
+                raise DataError(where=place, got=f"the symbol {strange[0]!r}", wanted=told, remedy=f"Use {held} only.")
+            if row.label not in numbers:
+                raise DataError(where=place, got=f"the label {row.label!r}", wanted=f"one of {', '.join(classes)}")
+        labels = [numbers[row.label] for row in each]
+        found[name] = Sequences.from_words(words[name], labels, symbols=symbols, classes=classes)
+    return found
+
+
+def _refuse_idle(source: Mapping[str, Any], data: str, *, allowed: tuple[str, ...]) -> None:
+    options = ("valid", "test", "unit", "limit", "truncate", "alphabet")
+    idle = [f"--{name}" for name in options if source.get(name) and name not in allowed]
+    if idle:
+        raise ArgumentError(
+            where=f"--data {data}",
+            got=f"{' and '.join(idle)} with it",
+            wanted="examples as they are",
+            remedy=f"Leave {'it' if len(idle) == 1 else 'them'} out.",
+        )
+
+
+def _stem(path: Path | str) -> str:
+    """The name of a file without its endings.
+
+    >>> _stem("data/reviews.tsv.gz")
+    'reviews'
+    """
+    return Path(path).name.partition(".")[0] or "data"

@@ -1,0 +1,73 @@
+"""A classifier of sequences as a handful of numbers and words, which a file or a command line can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from statewise.models.classifier import READOUTS, SequenceClassifier
+from statewise.models.recurrent_config import RecurrentConfig
+from statewise.transforms.base import choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierConfig(RecurrentConfig):
+    """Everything that makes a classifier of sequences, but its weights, its alphabet and its classes.
+
+    The defaults are those of Wang & Niepert 2019, section 5 and supplement; widths are the user's.
+
+    Args:
+        cell: "gru", "lstm", "peephole", "rnn", "mgu" or "rac".
+        hidden: the width of each layer.
+        layers: how many lie on each other.
+        embedding: the width of token embeddings; None means ``hidden``; idle for features.
+        centroids: how many each layer has: none at all (empty), one number for all layers, or one a layer, where 0
+            leaves a layer plain.
+        temperature: of the centroids; small means nearly one-hot.
+        similarity: "dot", "euclidean" or "sqeuclidean".
+        transition: "mixture", "sample", "argmax", "st_argmax", "gumbel_hard" or "noisy"; see
+            :class:`~statewise.Centroids`.
+        noise: the factor of the noise of transition "noisy".
+        forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0.
+        orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
+        nonlinearity: of the "rnn" cell.
+        reset_before: whether the "gru" cell resets the state before the product.
+        readout: what the head reads: "u_end" (what the cells make of an end token, past the centroids), or the final
+            "h", "c", or "hc" side by side.
+        start_token: whether a start token comes before the sequence; tokens only.
+
+    >>> model = ClassifierConfig(hidden=8, centroids=(5,)).build(tokens=2, classes=2, symbols="01")
+    >>> model.classify(["", "0110"]).shape
+    (2,)
+    """
+
+    readout: str = "u_end"
+    start_token: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice(self._where("readout"), self.readout, READOUTS)
+
+    def build(
+        self,
+        *,
+        tokens: int | None = None,
+        features: int | None = None,
+        classes: int,
+        symbols: Sequence[str] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> SequenceClassifier:
+        """The classifier with fresh weights.
+
+        Args:
+            tokens: how many tokens there are, for sequences of tokens.
+            features: how many numbers a step has, for sequences of numbers; one of the two is given.
+            classes: how many there are.
+            symbols: the text of each token, so that words can be classified.
+            generator: source of all weights; None means torch's global one.
+        """
+        return SequenceClassifier(
+            self, tokens=tokens, features=features, classes=classes, symbols=symbols, generator=generator
+        )

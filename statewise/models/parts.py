@@ -1,0 +1,130 @@
+"""What the classifiers of sequences and of steps have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from statewise.errors import ArgumentError
+from statewise.layers import RecurrentLayer
+from statewise.models.sequences import Laid
+from statewise.transforms import Centroids
+
+SETTINGS = ("temperature", "similarity", "transition", "noise")
+
+
+class Parts(nn.Module):
+    """An embedding (for tokens), a recurrent stack and a linear head; the classes of models put them to work."""
+
+    tokens: int | None
+    features: int | None
+    classes: int
+    symbols: tuple[str, ...] | None
+    embedding: nn.Embedding | None
+    layer: RecurrentLayer
+    head: nn.Linear
+
+    @property
+    def memoryless(self) -> bool:
+        """Whether the centroids are all that is carried from step to step, so that the model has finitely many states.
+
+        Wang & Niepert 2019, theorems 3.1 and 3.2.
+        """
+        return not self.why_not_memoryless
+
+    @property
+    def why_not_memoryless(self) -> str:
+        """What else is carried from step to step; empty if nothing is."""
+        if self.layer.cell.has_memory:
+            return f"the {self.layer.cell.name} carries a memory c besides its state"
+        bare = [str(index) for index in range(self.layer.num_layers) if self.centroids_of(index) is None]
+        if len(bare) == self.layer.num_layers:
+            return "no layer has centroids"
+        return f"layer {', '.join(bare)} (counted from 0) has no centroids" if bare else ""
+
+    def centroids_of(self, layer: int) -> tuple[Centroids, Tensor] | None:
+        """The centroids of a layer, (k, hidden), and how the state is drawn to them; None for a plain layer.
+
+        Args:
+            layer: from the bottom, counted from 0.
+        """
+        kinds = [transform for transform in self.layer.transforms if isinstance(transform, Centroids)]
+        for earlier, transform in enumerate(kinds):
+            if transform.acts_on(layer, self.layer.num_layers):
+                # The layer numbers the parameters of a second transform of a kind.
+                return transform, getattr(self.layer, f"centroids{earlier + 1 if earlier else ''}_l{layer}")
+        return None
+
+    @property
+    def _known_tokens(self) -> int:
+        if self.tokens is None:
+            raise ArgumentError(
+                where=type(self).__name__, got="a model of features", wanted="a model of tokens: this has no alphabet"
+            )
+        return self.tokens
+
+    def _entering(self, laid: Laid) -> Tensor | PackedSequence:
+        """What the layer reads."""
+        return laid.source if self.embedding is None else laid.map(self.embedding)
+
+    def _logits(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.head(features)
+        return logits
+
+    def _retune_layer(self, settings: dict[str, Any]) -> None:
+        where = f"{type(self).__name__}.retune"
+        if unknown := sorted(settings.keys() - set(SETTINGS)):
+            raise ArgumentError(where=where, got=f"settings {unknown}", wanted=f"some of {', '.join(SETTINGS)}")
+        if not any(isinstance(transform, Centroids) for transform in self.layer.transforms):
+            raise ArgumentError(where=where, got="a model without centroids", wanted="one with centroids")
+        self.layer.retune(Centroids, **settings)
+
+
+def make_embedding(rows: int, width: int, generator: torch.Generator | None) -> nn.Embedding:
+    """An embedding with entries from N(0, 1), without a draw from torch's global generator if another is given."""
+    embedding = nn.utils.skip_init(nn.Embedding, rows, width, device=torch.get_default_device())
+    assert isinstance(embedding, nn.Embedding)
+    nn.init.normal_(embedding.weight, generator=generator)
+    return embedding
+
+
+def make_head(width: int, classes: int, generator: torch.Generator | None) -> nn.Linear:
+    """A linear head with weights from U(-1/sqrt(width), 1/sqrt(width)) and no bias at first."""
+    head = nn.utils.skip_init(nn.Linear, width, classes, device=torch.get_default_device())
+    assert isinstance(head, nn.Linear)
+    nn.init.uniform_(head.weight, -(width**-0.5), width**-0.5, generator=generator)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+def check_inputs(
+    where: str, tokens: int | None, features: int | None, classes: int, symbols: Sequence[str] | None
+) -> tuple[str, ...] | None:
+    """Refuse sizes that make no model; gives the symbols as a tuple.
+
+    Args:
+        where: the model's name.
+        tokens: how many tokens there are, or None.
+        features: width of a step, or None; exactly one of the two is given.
+        classes: how many there are.
+        symbols: the text of each token, or None.
+    """
+    if (tokens is None) == (features is None):
+        raise ArgumentError(
+            where=f"{where}.tokens",
+            got="tokens and features" if tokens is not None else "neither tokens nor features",
+            wanted="one of them",
+        )
+    for name, value, least in (("tokens", tokens, 1), ("features", features, 1), ("classes", classes, 2)):
+        if value is not None and (type(value) is not int or value < least):
+            raise ArgumentError(where=f"{where}.{name}", got=value, wanted=f"a whole number of at least {least}")
+    if symbols is None:
+        return None
+    known = tuple(symbols)
+    if len(known) != tokens or len(set(known)) != len(known) or not all(isinstance(each, str) for each in known):
+        raise ArgumentError(where=f"{where}.symbols", got=known, wanted=f"{tokens} different texts, one a token")
+    return known

@@ -1,0 +1,147 @@
+"""A recurrent stack with centroids as a handful of numbers and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+import statewise.layers as kinds
+from statewise.errors import ArgumentError
+from statewise.layers import RAC, RecurrentLayer
+from statewise.models.config import CELLS
+from statewise.transforms import Centroids
+from statewise.transforms.base import choice, finite
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig:
+    """What makes the recurrent stack of a classifier; see :class:`ClassifierConfig` and :class:`StepConfig`.
+
+    Args:
+        cell: "gru", "lstm", "peephole", "rnn", "mgu" or "rac".
+        hidden: the width of each layer.
+        layers: how many lie on each other.
+        embedding: the width of token embeddings; None means ``hidden``.
+        centroids: how many each layer has: none at all (empty), one number for all layers, or one a layer, where 0
+            leaves a layer plain.
+        temperature: of the centroids.
+        similarity: of the centroids.
+        transition: of the centroids.
+        noise: the factor of the noise of transition "noisy".
+        forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0.
+        orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
+        nonlinearity: of the "rnn" cell.
+        reset_before: of the "gru" cell.
+    """
+
+    cell: str = "gru"
+    hidden: int = 32
+    layers: int = 1
+    embedding: int | None = None
+    centroids: tuple[int, ...] = ()
+    temperature: float = 1.0
+    similarity: str = "dot"
+    transition: str = "mixture"
+    noise: float = 0.0
+    forget_bias: float = 1.0
+    orthogonal: bool = False
+    nonlinearity: str = "tanh"
+    reset_before: bool = False
+
+    def __post_init__(self) -> None:
+        choice(self._where("cell"), self.cell, tuple(CELLS))
+        for name in ("hidden", "layers", "embedding"):
+            value = getattr(self, name)
+            if (type(value) is not int or value < 1) and (name != "embedding" or value is not None):
+                raise ArgumentError(where=self._where(name), got=value, wanted="a whole number of at least 1")
+        self._check_centroids()
+        finite(self._where("forget_bias"), self.forget_bias)
+        for count in {*self.centroids} - {0} or {1}:
+            self._transform(count, layers=None)  # checks its own settings
+        for name, cell in (("reset_before", "gru"), ("nonlinearity", "rnn")):
+            if getattr(self, name) not in (False, "tanh") and self.cell != cell:
+                raise ArgumentError(
+                    where=self._where(name), got=f'{getattr(self, name)!r} with cell="{self.cell}"',
+                    wanted=f'cell="{cell}" with it',
+                )  # fmt: skip
+
+    def _where(self, name: str) -> str:
+        return f"{type(self).__name__}.{name}"
+
+    def _check_centroids(self) -> None:
+        given = self.centroids
+        if not isinstance(given, tuple) or not all(type(count) is int and count >= 0 for count in given):
+            raise ArgumentError(
+                where=self._where("centroids"),
+                got=given,
+                wanted="a tuple of whole numbers >= 0",
+                remedy="(10,) gives every layer 10 centroids, (10, 0) only the first; () means none.",
+            )
+        if len(given) not in (0, 1, self.layers):
+            raise ArgumentError(
+                where=self._where("centroids"),
+                got=f"{len(given)} numbers for {self.layers} layer(s)",
+                wanted="one number for all layers, or one a layer",
+            )
+
+    @property
+    def centroids_of_layers(self) -> tuple[int, ...]:
+        """How many centroids each layer has, from the bottom; 0 for none.
+
+        >>> RecurrentConfig(layers=2, centroids=(5,)).centroids_of_layers
+        (5, 5)
+        """
+        if not self.centroids:
+            return (0,) * self.layers
+        return self.centroids if len(self.centroids) == self.layers else self.centroids * self.layers
+
+    def build_layer(self, input_size: int, *, generator: torch.Generator | None = None) -> RecurrentLayer:
+        """The stack with fresh weights, steps first.
+
+        Args:
+            input_size: width of what it reads.
+            generator: source of the weights; None means torch's global one.
+        """
+        options: dict[str, Any] = {"nonlinearity": self.nonlinearity} if self.cell == "rnn" else {}
+        options |= {"reset_before": True} if self.reset_before else {}
+        kind = getattr(kinds, CELLS[self.cell])
+        transforms = self._transforms()
+        layer = kind(input_size, self.hidden, self.layers, transforms=transforms, generator=generator, **options)
+        assert isinstance(layer, RecurrentLayer)
+        self._set_weights(layer, generator)
+        return layer
+
+    def _transforms(self) -> list[Centroids]:
+        """One transform for each number of centroids, on all layers that have so many."""
+        counts = self.centroids_of_layers
+        found = []
+        for count in dict.fromkeys(count for count in counts if count):
+            on = tuple(layer for layer, own in enumerate(counts) if own == count)
+            found.append(self._transform(count, layers=None if len(on) == self.layers else on))
+        return found
+
+    def _transform(self, count: int, *, layers: tuple[int, ...] | None) -> Centroids:
+        return Centroids(
+            count,
+            layers=layers,
+            temperature=self.temperature,
+            similarity=self.similarity,
+            transition=self.transition,
+            noise=self.noise,
+        )
+
+    def _set_weights(self, layer: RecurrentLayer, generator: torch.Generator | None) -> None:
+        blocks, width = layer.cell.blocks, self.hidden
+        forget = blocks.index("forget") if "forget" in blocks else None
+        with torch.no_grad():
+            for name, parameter in layer.named_parameters():
+                if name.startswith(("bias_ih", "bias_hh")):
+                    parameter.zero_()
+                if name.startswith("bias_ih") and forget is not None:
+                    parameter[forget * width : (forget + 1) * width] = self.forget_bias
+                if name.startswith("weight_hh") and self.orthogonal and not isinstance(layer, RAC):
+                    for block in parameter.chunk(len(blocks)):
+                        nn.init.orthogonal_(block, generator=generator)

@@ -1,0 +1,208 @@
+"""Making the runs of classifiers, each once: what is finished is read, what was interrupted goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from statewise.models import ClassifierConfig
+from statewise.models.steps import StepConfig
+from statewise.recipes.lines import Line, Made, names_of, override
+from statewise.train import ClassifierSettings, RunFolder, train_classifier, train_steps
+from statewise.train.classify_folder import about_examples, describe_examples
+from statewise.train.classify_run import MAY_DIFFER
+from statewise.train.run import differences
+from statewise.train.settings import as_json
+from statewise.train.tasks import CLASSES, STEPS
+from statewise.train.telling import say
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Examples to train on, to choose by, and to report; all of one kind.
+
+    Args:
+        train: what a model is trained on.
+        valid: what the best epoch is chosen by.
+        tests: what is reported, by name.
+    """
+
+    train: Any
+    valid: Any
+    tests: Mapping[str, Any]
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """How many examples each set has."""
+        tests = {name: len(each) for name, each in self.tests.items()}
+        return {"train": len(self.train), "valid": len(self.valid), "tests": tests}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleCase:
+    """One run: a classifier to be trained.
+
+    Args:
+        line: where its numbers belong.
+        config: the model; a :class:`StepConfig` classifies every step.
+        settings: how it is trained.
+    """
+
+    line: Line
+    config: ClassifierConfig | StepConfig
+    settings: ClassifierSettings
+    after: None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.line.name}-seed{self.settings.seed}"
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """Model and settings, as a file holds them."""
+        return {"model": as_json(self.config), "settings": as_json(self.settings)}
+
+    @property
+    def settable(self) -> frozenset[str]:
+        """What can be overridden."""
+        return names_of(self.config) | names_of(self.settings)
+
+    def overridden(self, values: Mapping[str, Any]) -> ExampleCase:
+        """The same with other settings; centroids only where there are some.
+
+        Args:
+            values: by name.
+        """
+        own = {name: value for name, value in values.items() if name != "centroids" or self.config.centroids}
+        return replace(self, config=override(self.config, own), settings=override(self.settings, own))
+
+    def as_made(self, made: Made) -> ExampleCase:
+        """Itself; nothing begins with it.
+
+        Args:
+            made: what it came to.
+        """
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Made):
+    """What one run of a classifier came to.
+
+    Args:
+        valid: loss and error of the best model on what it was chosen by.
+        tests: the same on each test set; with centroids also the error at argmax.
+    """
+
+    valid: Mapping[str, Any] = field(default_factory=dict)
+    tests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        told = {"valid": self.valid, **self.tests}
+        return ", ".join(f"{name} {100 * number(one['error']):.2f} %" for name, one in told.items()) + " wrong"
+
+    def numbers(self) -> dict[str, Any]:
+        """What was measured."""
+        return {"valid": dict(self.valid), "tests": {name: dict(one) for name, one in self.tests.items()}}
+
+
+class ExampleMaker:
+    """Makes one run of a classifier, or finds it made.
+
+    Args:
+        load: gives the sets of a size; asked once for each.
+        folder: where the runs are, each in a folder of its own.
+        device: where to compute.
+        console: where to tell of the progress; None for silence.
+    """
+
+    def __init__(
+        self, load: Callable[[str], Sets], folder: Path, device: torch.device, console: Console | None
+    ) -> None:
+        self.load, self.folder, self.device, self.console = load, folder, device, console
+        self.data: dict[str, Sets] = {}
+
+    def make(self, step: ExampleCase, number: str) -> tuple[Judged, bool]:
+        """What a run came to, and whether it was there.
+
+        Args:
+            step: what is asked.
+            number: such as 2/5.
+        """
+        size = step.line.size
+        if size not in self.data:
+            self.data[size] = self.load(size)
+        sets, place = self.data[size], self.folder / step.name
+        found = finished(step, sets, place)
+        if found is not None:
+            return found, True
+        say(self.console, f"[{number}] {step.name}")
+        train: Any = train_steps if isinstance(step.config, StepConfig) else train_classifier
+        options: dict[str, Any] = {"device": self.device, "resume": True, "console": self.console}
+        train(step.config, step.settings, sets.train, sets.valid, sets.tests, place, **options)
+        return _judged(step, sets, RunFolder(place).metrics()), False
+
+
+def finished(case: ExampleCase, sets: Sets, folder: Path) -> Judged | None:
+    """The numbers of a run, if it has all its epochs or ended by its own rule, and was tested on these sets.
+
+    Args:
+        case: what is asked.
+        sets: the examples.
+        folder: of the run.
+    """
+    if not (folder / "config.json").exists():
+        return None
+    run, task = RunFolder(folder), STEPS if isinstance(case.config, StepConfig) else CLASSES
+    there, records = run.config(), run.metrics()
+    wanted = {"task": task.name, "model": as_json(case.config), "training": as_json(case.settings)}
+    wanted |= {"data": describe_examples(sets.train, sets.valid, sets.tests)}
+    free = tuple(name for name in MAY_DIFFER if name not in ("training.patience", "data.tests"))
+    other = differences({part: there.get(part) for part in wanted}, wanted, free)
+    if other or not records or "tests" not in records[-1]:
+        return None
+    judged = _judged(case, sets, records)
+    # A run that ended before the epochs it was told has ended by its patience.
+    ended = judged.epochs < there["training"]["epochs"]
+    return judged if ended or judged.epochs >= case.settings.epochs else None
+
+
+@cache
+def _parameters(config: ClassifierConfig | StepConfig, tokens: int | None, classes: int) -> int:
+    inputs: dict[str, int] = {"features": 1} if tokens is None else {"tokens": tokens}
+    model = config.build(**inputs, classes=classes, generator=torch.Generator())
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _judged(case: ExampleCase, sets: Sets, records: Sequence[Mapping[str, Any]]) -> Judged:
+    curve, last, about = [record for record in records if "epoch" in record], records[-1], about_examples(sets.train)
+    tokens = None if about["symbols"] is None else len(about["symbols"])
+    return Judged(
+        name=case.name,
+        line=case.line,
+        seed=case.settings.seed,
+        valid=last["valid"],
+        tests=last["tests"],
+        best_epoch=last["best_epoch"],
+        epochs=len(curve),
+        seconds=last["seconds"],
+        curve=curve,
+        parameters=_parameters(case.config, tokens, len(about["classes"])),
+    )
+
+
+def number(value: Any) -> float:
+    """A number of a metrics file, where NaN is None and infinity a text.
+
+    >>> number("inf"), number(0.5)
+    (inf, 0.5)
+    """
+    return math.nan if value is None else float(value)

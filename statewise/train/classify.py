@@ -1,0 +1,181 @@
+"""A classifier from beginning to end: train, validate, keep the best, test; killed at any moment, it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from statewise.data import Copying, Images, Sequences
+from statewise.errors import ArgumentError, RunFolderError
+from statewise.models import ClassifierConfig, SequenceClassifier
+from statewise.models.steps import StepClassifier, StepConfig
+from statewise.train.classify_folder import about_examples, read_about
+from statewise.train.classify_run import ClassifierResult, ExampleRun
+from statewise.train.classify_settings import ClassifierSettings
+from statewise.train.driver import Checkpoints
+from statewise.train.run import RunFolder
+from statewise.train.tasks import CLASSES, STEPS, Task
+
+Examples = Sequences | Images | Copying
+
+
+def train_classifier(
+    config: ClassifierConfig,
+    settings: ClassifierSettings,
+    train: Sequences | Images,
+    valid: Sequences | Images,
+    tests: Mapping[str, Sequences | Images],
+    folder: Path | str,
+    *,
+    device: torch.device | str = "cpu",
+    resume: bool = False,
+    checkpoints: Checkpoints | None = None,
+    graph: Any = "auto",
+    console: Console | None = None,
+    on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    weights: Mapping[str, Tensor] | None = None,
+    source: Mapping[str, Any] | None = None,
+) -> ClassifierResult:
+    """Train a classifier in a folder of its own, validate it after every epoch, and test the best.
+
+    The best has the fewest errors on the validation set and, among those, the smallest loss there. Where transitions
+    are trained to be hard, before the loss come the errors with the nearest centroids, and the noise. Killed at any
+    moment it goes on with ``resume=True``, and on a CPU ends with the same bits as a run that was not. A run that is
+    complete goes on if ``epochs`` is raised. Torch's global generators are seeded for the run, and are afterwards as
+    they were.
+
+    Args:
+        config: the model.
+        settings: how it is trained.
+        train: on what; of two classes at least.
+        valid: what chooses the best.
+        tests: sets on which the best is tested, by name.
+        folder: where the run is kept: see :class:`RunFolder`; beside its files lie alphabet and classes.
+        device: where to compute.
+        resume: go on with the run in the folder; without one, begin.
+        checkpoints: how often to write where it is.
+        graph: as for :class:`TrainingStep`; sequences of several lengths run without graphs.
+        console: where to tell of the progress; None for silence.
+        on_epoch: called with the record of each epoch.
+        weights: what the model begins with; None for fresh ones.
+        source: where the examples came from, kept with the run's settings.
+
+    >>> import tempfile
+    >>> words = [format(n, "b") for n in range(64)]
+    >>> data = Sequences.from_words(words, [int("11" in word) for word in words])
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     result = train_classifier(
+    ...         ClassifierConfig(hidden=8), ClassifierSettings(epochs=2), data, data, {}, Path(place) / "run"
+    ...     )
+    >>> result.epochs
+    2
+    """
+    train.check_classes(where="train")
+    for name, examples in {"valid": valid, **tests}.items():
+        _check_like(train, examples, name)
+    about = about_examples(train)
+
+    def build(generator: torch.Generator) -> SequenceClassifier:
+        return config.build(**_sizes(about), symbols=about["symbols"], generator=generator)
+
+    options = {"device": device, "resume": resume, "checkpoints": checkpoints, "graph": graph, "console": console}
+    options |= {"on_epoch": on_epoch, "weights": weights, "source": source}
+    run: ExampleRun[SequenceClassifier] = ExampleRun(CLASSES, config, settings, build, about)
+    return run(train, valid, tests, folder, **options)
+
+
+def train_steps(
+    config: StepConfig,
+    settings: ClassifierSettings,
+    train: Copying,
+    valid: Copying,
+    tests: Mapping[str, Copying],
+    folder: Path | str,
+    **options: Any,
+) -> ClassifierResult:
+    """Train a classifier of every step, such as for copying memory; the best has the smallest loss.
+
+    Args:
+        config: the model.
+        settings: how it is trained.
+        train: sequences of one length with a target at each step.
+        valid: what chooses the best.
+        tests: sets on which the best is tested, by name.
+        folder: where the run is kept.
+        **options: as for :func:`train_classifier`.
+    """
+    for name, examples in {"train": train, "valid": valid, **tests}.items():
+        _check_like(train, examples, name)
+    about = about_examples(train)
+
+    def build(generator: torch.Generator) -> StepClassifier:
+        return config.build(**_sizes(about), generator=generator)
+
+    run: ExampleRun[StepClassifier] = ExampleRun(STEPS, config, settings, build, about)
+    return run(train, valid, tests, folder, **options)
+
+
+def load_classifier(
+    folder: Path | str, *, device: torch.device | str = "cpu"
+) -> tuple[SequenceClassifier, dict[str, Any]]:
+    """The best model of a run, and what the run was told; under "examples" its classes, alphabet, order of pixels.
+
+    Args:
+        folder: of the run.
+        device: where the model goes.
+    """
+    told, about, run = _told(folder, CLASSES)
+    state, best = run.load_model()
+    config = ClassifierConfig(**{**told["model"], "centroids": tuple(told["model"]["centroids"])})
+    model = replace(config, temperature=best["temperature"]).build(**_sizes(about), symbols=about["symbols"])
+    model.load_state_dict(state)
+    return model.to(device).eval(), {**told, "examples": about}
+
+
+def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tuple[StepClassifier, dict[str, Any]]:
+    """The best model of a run of :func:`train_steps`, and what the run was told.
+
+    Args:
+        folder: of the run.
+        device: where the model goes.
+    """
+    told, about, run = _told(folder, STEPS)
+    state, best = run.load_model()
+    config = StepConfig(**{**told["model"], "centroids": tuple(told["model"]["centroids"])})
+    model = replace(config, temperature=best["temperature"]).build(**_sizes(about))
+    model.load_state_dict(state)
+    return model.to(device).eval(), {**told, "examples": about}
+
+
+def _told(folder: Path | str, task: Task) -> tuple[dict[str, Any], dict[str, Any], RunFolder]:
+    run = RunFolder(folder)
+    told = run.config()
+    if told.get("task") != task.name:
+        raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(task.name))
+    return told, read_about(Path(folder)), run
+
+
+def _sizes(about: Mapping[str, Any]) -> dict[str, Any]:
+    inputs = {"features": 1} if about["symbols"] is None else {"tokens": len(about["symbols"])}
+    return {**inputs, "classes": len(about["classes"])}
+
+
+def _check_like(train: Examples, other: Examples, name: str) -> None:
+    """Refuse a set that is empty, or made of other symbols or classes."""
+    if len(other) == 0:
+        raise ArgumentError(where=name, got="no examples", wanted="at least one")
+    for what in ("symbols", "classes", "height", "width", "permutation"):
+        mine, yours = (about_examples(examples).get(what) for examples in (train, other))
+        if mine != yours:
+            raise ArgumentError(
+                where=name,
+                got=f"examples with other {what} than the training set",
+                wanted="the same",
+                remedy="Read all sets with one alphabet and one list of classes.",
+            )

@@ -1,0 +1,88 @@
+"""What the folder of a classifier's run says of its examples."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from statewise.data import Copying, Images
+from statewise.errors import RunFolderError
+from statewise.files import write_atomically
+
+EXAMPLES = "examples.json"
+
+
+def about_examples(examples: Any) -> dict[str, Any]:
+    """What a reader of a model must know of the examples: classes, alphabet, and how pictures are read.
+
+    Args:
+        examples: the training set.
+
+    >>> from statewise.data import Sequences
+    >>> about_examples(Sequences.from_words(["ab", ""], [1, 0]))["symbols"]
+    ['a', 'b']
+    """
+    if isinstance(examples, Copying):
+        names = [f"c{number}" for number in range(examples.tokens)]
+        return {"kind": "copying", "classes": names, "symbols": names}
+    found: dict[str, Any] = {"kind": type(examples).__name__.lower(), "classes": list(examples.classes)}
+    if not isinstance(examples, Images):
+        return {**found, "symbols": list(examples.symbols)}
+    order = examples.permutation
+    found |= {"symbols": None, "height": examples.height, "width": examples.width}
+    return {**found, "permutation": None if order is None else order.tolist()}
+
+
+def describe_examples(train: Any, valid: Any, tests: Mapping[str, Any]) -> dict[str, Any]:
+    """The sets of a run, such that others are told apart from them: their sizes, and a checksum of each.
+
+    Args:
+        train: the training set.
+        valid: the validation set.
+        tests: the test sets, by name.
+    """
+    about = about_examples(train)
+    sizes = {"kind": about["kind"], "classes": len(about["classes"])}
+    sizes |= {"symbols": None if about["symbols"] is None else len(about["symbols"])}
+    sizes |= {"alphabet": f"{zlib.crc32(json.dumps(about).encode()):08x}"}
+    parts = {"train": _counted(train), "valid": _counted(valid)}
+    return {**sizes, **parts, "tests": {name: _counted(each) for name, each in tests.items()}}
+
+
+def write_about(folder: Path, about: Mapping[str, Any]) -> None:
+    """Write what :func:`about_examples` gave beside the files of a run.
+
+    Args:
+        folder: of the run.
+        about: what is written.
+    """
+    write_atomically(folder / EXAMPLES, json.dumps(about, ensure_ascii=False) + "\n")
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What :func:`write_about` wrote.
+
+    Args:
+        folder: of the run.
+    """
+    path = folder / EXAMPLES
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(where=str(path), got=str(error), wanted="classes and symbols as JSON") from error
+    return found
+
+
+def _counted(examples: Any) -> dict[str, Any]:
+    names = ("tokens", "starts", "values", "shown", "labels")
+    arrays = [getattr(examples, name) for name in names if isinstance(getattr(examples, name, None), np.ndarray)]
+    checksum = 0
+    for array in arrays:
+        checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
+    steps = {"steps": examples.steps} if isinstance(examples, Copying) else {}
+    return {"examples": len(examples), **steps, "checksum": f"{checksum:08x}"}

@@ -1,0 +1,256 @@
+"""Training on labelled examples: the state of a run, and one update after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from statewise.train.choose_optimizer import build_optimizer
+from statewise.train.classify_data import EpochBatches, OnDevice
+from statewise.train.classify_settings import ClassifierSettings
+from statewise.train.curriculum import Curriculum, NoiseRamp, temperature_at
+from statewise.train.distributed import World
+from statewise.train.driver import Snapshot
+from statewise.train.found import Best, Position
+from statewise.train.language import Update
+from statewise.train.precision import precisely, while_evaluating
+from statewise.train.schedules import Divide, set_lr
+from statewise.train.snapshot import check_device, generators, load_generators, load_moments, moments, part
+from statewise.train.step import TrainingStep
+from statewise.train.tasks import Measured, Task, measure
+from statewise.train.watch import Watch
+from statewise.train.weights import keep_weights, lent_weights, put_weights
+
+DECAY = 0.9  # of RMSprop's mean, without momentum: how Wang & Niepert's "momentum 0.9" must be read
+
+
+class ExampleTraining:
+    """The training of a classifier: everything that changes while it runs, and how.
+
+    All that is drawn comes from torch's global generator of the device, so that a captured step can draw; whoever runs
+    this keeps that generator for it, as :func:`~statewise.train.train_classifier` does.
+
+    Args:
+        model: what is trained, on ``device``.
+        task: what is asked of it.
+        settings: how it is trained.
+        train: on what.
+        valid: what says which epoch's model is the best.
+        device: where.
+        graph: as for :class:`TrainingStep`; idle for sequences of several lengths, which no graph can hold.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        task: Task,
+        settings: ClassifierSettings,
+        train: OnDevice,
+        valid: OnDevice,
+        *,
+        device: torch.device,
+        graph: Any = "auto",
+    ) -> None:
+        self.model, self.task, self.settings, self.device = model, task, settings, device
+        self.train, self.valid, self.world = train, valid, World()
+        self.position, self.best, self.lr = Position(), Best(), settings.lr
+        self.centroids, self.begin = any(model.config.centroids), model.config.temperature
+        options = {"lr": settings.lr, "weight_decay": settings.weight_decay, "alpha": DECAY}
+        self.optimizer = build_optimizer(settings.optimizer, model.parameters(), **options)  # type: ignore[arg-type]
+        start = settings.curriculum_start
+        self.curriculum = Curriculum(
+            train.lengths,
+            start=None if start is None else max(start, train.least),
+            step=settings.curriculum_step,
+            every=settings.curriculum_every,
+            solved=settings.solved,
+        )
+        most = settings.noise_max if model.config.transition == "noisy" else 0.0
+        self.noise = NoiseRamp(model.config.noise, ramp=settings.noise_ramp, most=most, solved=settings.solved)
+        self.divide = Divide(settings.divide) if settings.schedule == "plateau" else None
+        # What becomes harder by plan has losses that rise.
+        harder = settings.curriculum_start is not None or settings.temperature_end is not None or most > 0
+        # On a CPU nothing waits, and a look after every step finds the first tensor that went wrong.
+        self.watch = Watch(every=1 if device.type == "cpu" else 50, diverged=None if harder else 1.0)
+        graph = False if train.ragged else graph
+        self.step = TrainingStep(model, self._loss, self.optimizer, clip=settings.clip, graph=graph)
+        self.sums = torch.zeros(2, dtype=torch.float64, device=device)  # of losses, and of wrong answers
+        self.checkpoint: str | None = None  # the last good resume point, for the error of a run that comes to nothing
+        self._planned: tuple[tuple[int, int], EpochBatches, Tensor] | None = None
+
+    @property
+    def remaining(self) -> int:
+        """How many updates the epoch still has."""
+        return len(self._batches()[0]) - self.position.batch
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to train."""
+        epoch, patience = self.position.epoch, self.settings.patience
+        since = max(self.best.epoch, self.curriculum.complete_at)
+        stale = patience is not None and self.curriculum.complete and epoch - since >= patience
+        return self.position.batch == 0 and (stale or epoch >= self.settings.epochs)
+
+    def updates(self) -> Iterator[Update]:
+        """Train to the end of the epoch, one update after the other."""
+        self._tune()
+        self.model.train()
+        batches, rows = self._batches()
+        for number, where in enumerate(batches.slices(self.position.batch), start=self.position.batch):
+            yield self._update(number / len(batches), rows[where], batches.places[where])
+
+    def close_epoch(self) -> dict[str, Any]:
+        """Validate, keep the best, and let the rules act; gives the record of the epoch."""
+        self.watch.look(model=self.model, checkpoint=self.checkpoint)
+        batches, _ = self._batches()
+        answers = len(batches.places) * self.train.answers
+        train_loss, train_error = (self.sums / answers).tolist()
+        longest, temperature, noise = self.curriculum.longest, self.model.config.temperature, self.noise.noise
+        self.position.epoch += 1
+        soft, hard = self.measured(self.valid)
+        if self._rank(soft, hard) < self.best.rank:
+            self._keep(soft, hard)
+        self.curriculum.observe(train_loss)
+        self.noise.observe(train_loss, updates=len(batches))
+        record = {
+            "epoch": self.position.epoch,
+            "updates": self.position.updates,
+            "train_loss": train_loss,
+            "train_error": train_error,
+            "valid_loss": soft.loss,
+            "valid_error": soft.error,
+            **({} if hard is None else {"valid_argmax_error": hard.error, "temperature": temperature, "noise": noise}),
+            "longest": longest,
+            "lr": self._rate(0.0, self.position.epoch - 1),
+        }
+        if self.divide is not None:
+            set_lr(self.optimizer, self.lr)
+            self.divide.observe(soft.loss, self.optimizer)
+            self.lr = float(self.optimizer.param_groups[0]["lr"])
+        self.position.batch = 0
+        self.sums.zero_()
+        return record
+
+    def measured(self, examples: OnDevice) -> tuple[Measured, Measured | None]:
+        """How the model of now does on a set: as it is, and with the nearest centroid at each step."""
+        with precisely(while_evaluating(self.settings.precision), self.device):
+            soft = measure(self.model, examples, batch=self.settings.evaluation_batch)
+            if not self.centroids:
+                return soft, None
+            return soft, measure(self.model, examples, batch=self.settings.evaluation_batch, hard=True)
+
+    @contextmanager
+    def best_weights(self) -> Iterator[None]:
+        """A region in which the model has the best weights, and their temperature; afterwards those of now."""
+        now = self.model.config.temperature
+        with lent_weights(self.model, self.best.weights):
+            self._retune(temperature=self.best.temperature)
+            try:
+                yield
+            finally:
+                self._retune(temperature=now)
+
+    def begin_with_these(self) -> None:
+        """Take the weights of now for the best so far."""
+        self._keep(*self.measured(self.valid))
+
+    def snapshot(self) -> Snapshot:
+        """All that the rest of the run depends on: tensors, and what JSON can hold."""
+        tensors = {f"model.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
+        tensors |= {f"best.{name}": weight for name, weight in self.best.weights.items()}
+        tensors |= {f"optimizer.{name}": tensor for name, tensor in moments(self.optimizer)}
+        tensors |= {"sums": self.sums, **generators(self.device)}
+        document = {"position": vars(self.position), "best": self.best.state(), "lr": self.lr}
+        document |= {"device": self.device.type}
+        return tensors, document | {name: rule.state() for name, rule in self._rules().items()}
+
+    def restore(self, tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`snapshot` gave.
+
+        Args:
+            tensors: on the CPU.
+            document: the rest.
+        """
+        check_device(document["device"], self.device)
+        put_weights(self.model, part(tensors, "model"))
+        weights = {name: tensor.to(self.device) for name, tensor in part(tensors, "best").items()}
+        self.best = Best.of(document["best"], weights)
+        self.position, self.lr = Position(**document["position"]), float(document["lr"])
+        load_moments(self.optimizer, part(tensors, "optimizer"))
+        self.sums.copy_(tensors["sums"])
+        load_generators(tensors, self.device)
+        for name, rule in self._rules().items():
+            rule.load_state(document[name])
+
+    def _rank(self, soft: Measured, hard: Measured | None) -> tuple[float, ...]:
+        """Where transitions are trained to be hard, it counts how well they are."""
+        counts = self.model.config.transition != "mixture"
+        return self.task.rank(soft, hard if counts else None, noise=self.model.config.noise)
+
+    def _keep(self, soft: Measured, hard: Measured | None) -> None:
+        rank, error = self._rank(soft, hard), None if hard is None else hard.error
+        temperature, weights = self.model.config.temperature, self.best.weights
+        self.best = Best(rank, self.position.epoch, temperature, soft, error, weights)
+        keep_weights(self.model, weights)
+
+    def _rules(self) -> dict[str, Any]:
+        rules = {"curriculum": self.curriculum, "noise": self.noise, "watch": self.watch}
+        return rules if self.divide is None else {**rules, "divide": self.divide}
+
+    def _update(self, progress: float, rows: Tensor, places: np.ndarray[Any, np.dtype[np.int64]]) -> Update:
+        batch = self.train.batch(rows, places)
+        set_lr(self.optimizer, self._rate(progress, self.position.epoch))
+        with precisely(self.settings.precision, self.device):
+            loss, wrong = self.step(batch.inputs, batch.lengths, batch.targets)
+        self.sums[0].add_(loss, alpha=batch.targets.numel())
+        self.sums[1].add_(wrong)
+        self.position.updates += 1
+        # Whole epochs are counted by close_epoch.
+        self.position.batch += 1
+        self.watch.step(loss, model=self.model, checkpoint=self.checkpoint)
+        return Update(loss, batch.steps)
+
+    def _loss(self, model: nn.Module, inputs: Tensor, lengths: Tensor | None, targets: Tensor) -> Any:
+        return self.task.loss(model(inputs, lengths), targets)
+
+    def _rate(self, progress: float, epoch: int) -> float:
+        """The learning rate at a moment of an epoch."""
+        if self.settings.schedule != "cosine":
+            return self.lr
+        return self.lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (epoch + progress) / self.settings.epochs)))
+
+    def _tune(self) -> None:
+        """Set temperature and noise for an epoch; graphs hold them as numbers, and are made anew."""
+        epoch, epochs = self.position.epoch, self.settings.epochs
+        temperature = temperature_at(epoch, epochs, begin=self.begin, end=self.settings.temperature_end)
+        if self._retune(temperature=temperature, noise=self.noise.noise):
+            self.step.reset()
+
+    def _retune(self, **settings: float) -> bool:
+        """Change settings of the centroids; whether any was another."""
+        changed = {name: value for name, value in settings.items() if getattr(self.model.config, name) != value}
+        if not changed or not self.centroids:
+            return False
+        self.model.retune(**changed)
+        return True
+
+    def _batches(self) -> tuple[EpochBatches, Tensor]:
+        """The batches of this epoch, the same whenever they are asked for."""
+        key = self.position.epoch, self.curriculum.longest
+        if self._planned is None or self._planned[0] != key:
+            generator = torch.Generator().manual_seed(self.settings.seed + (self.position.epoch << 32))
+            batches = EpochBatches.shuffled(
+                self.train.lengths,
+                batch=self.settings.batch,
+                longest=self.curriculum.longest,
+                bucket=self.settings.bucket,
+                generator=generator,
+            )
+            self._planned = key, batches, torch.from_numpy(batches.places).to(self.device)
+        return self._planned[1], self._planned[2]

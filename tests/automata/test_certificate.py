@@ -1,0 +1,319 @@
+"""The finite-temperature certificate: its bounds are bounds, and what it certifies happens."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import settings as profile
+from hypothesis import strategies as st
+from torch import Tensor
+
+from networks import network, tomita
+from statewise.automata import (
+    Extraction,
+    certified_temperature,
+    certify,
+    compile_machine,
+    extract,
+    left_side,
+)
+from statewise.automata.derivatives import Ball, Matrix, at_center, deviation, summands
+from statewise.automata.frozen import FrozenLayer
+from statewise.automata.intervals import Interval
+from statewise.automata.steps_bound import movement
+from statewise.errors import ArgumentError, NotMemorylessError
+
+SEEDS = st.integers(0, 2**32 - 1)
+CELLS = (
+    {"cell": "gru"},
+    {"cell": "gru", "reset_before": True},
+    {"cell": "mgu"},
+    {"cell": "rac"},
+    *({"cell": "rnn", "nonlinearity": kind} for kind in ("tanh", "relu", "sigmoid", "identity", "modrelu")),
+)
+SIMILARITIES = ("dot", "euclidean", "sqeuclidean")
+
+
+def frozen(seed: int, settings: dict[str, Any], *, bias: float = -0.3) -> tuple[FrozenLayer, Tensor]:
+    model = network(seed, scale=1.5, hidden=6, centroids=(5,), **settings)
+    for name, parameter in model.layer.named_parameters():
+        if name.startswith("bias_mod"):
+            torch.nn.init.constant_(parameter, bias)
+    found = extract(model).network
+    return found.layers[0], found.embedding[:1]
+
+
+def ball_of(layer: FrozenLayer, inputs: Tensor, radius: float) -> Ball:
+    rows = len(layer.centroids)
+    matrices = tuple(Matrix.of(block) for block in layer.weight_hh.chunk(len(layer.cell.blocks)))
+    term = layer.input_term(inputs.expand(rows, -1))
+    return Ball(layer, matrices, term, layer.centroids, torch.full((rows,), radius, dtype=torch.float64))
+
+
+def derivative(layer: FrozenLayer, inputs: Tensor, state: Tensor) -> Tensor:
+    def step(h: Tensor) -> Tensor:
+        u: Tensor = layer.cell_step(inputs, h[None])
+        return u[0]
+
+    found: Tensor = torch.autograd.functional.jacobian(step, state)
+    return found
+
+
+def inside(centers: Tensor, radius: float, seed: int) -> Tensor:
+    """Points in the balls, one at each centre, on average far out."""
+    draw = torch.Generator().manual_seed(seed)
+    direction = torch.randn(centers.shape, generator=draw, dtype=torch.float64)
+    share = torch.rand(len(centers), 1, generator=draw, dtype=torch.float64) ** 0.2
+    return centers + radius * share * direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+
+
+@pytest.mark.parametrize("settings", CELLS, ids=lambda s: "-".join(map(str, s.values())))
+@profile(max_examples=10)
+@given(seed=SEEDS)
+def test_the_derivative_at_the_centre_is_that_of_automatic_differentiation(settings: dict[str, Any], seed: int) -> None:
+    layer, inputs = frozen(seed, settings)
+    parts = summands(ball_of(layer, inputs, 0.0))
+    unit = torch.eye(6, dtype=torch.float64).expand(5, -1, -1)
+    whole = torch.stack([derivative(layer, inputs, state) for state in layer.centroids])
+    torch.testing.assert_close(at_center(parts, unit), whole, rtol=1e-9, atol=1e-9)
+    assert float(deviation(parts).max()) < 1e-12
+
+
+@pytest.mark.parametrize("settings", CELLS, ids=lambda s: "-".join(map(str, s.values())))
+@profile(max_examples=10)
+@given(seed=SEEDS, radius=st.floats(1e-3, 2.0))
+def test_the_derivative_stays_within_its_bound_on_the_ball(settings: dict[str, Any], seed: int, radius: float) -> None:
+    layer, inputs = frozen(seed, settings)
+    bound = deviation(summands(ball_of(layer, inputs, radius))).expand(5)
+    points = inside(layer.centroids, radius, seed)
+    for state, point, most in zip(layer.centroids, points, bound, strict=True):
+        moved = derivative(layer, inputs, point) - derivative(layer, inputs, state)
+        assert float(torch.linalg.matrix_norm(moved, 2)) <= float(most) + 1e-9
+
+
+@pytest.mark.parametrize("settings", CELLS, ids=lambda s: "-".join(map(str, s.values())))
+@profile(max_examples=10)
+@given(seed=SEEDS, radius=st.floats(1e-3, 2.0))
+def test_readings_of_the_cell_move_no_more_than_their_bound_and_its_lipschitz_constant_says(
+    settings: dict[str, Any], seed: int, radius: float
+) -> None:
+    layer, inputs = frozen(seed, settings)
+    rows = inputs.expand(5, -1)
+    centers, targets = layer.centroids, layer.centroids.roll(1, 0)
+    moves = movement(layer, rows, centers, layer.centroids, targets)
+    radii = torch.full((5,), radius, dtype=torch.float64)
+    points = inside(centers, radius, seed)
+    change = layer.cell_step(rows, points) - layer.cell_step(rows, centers)
+    readings = torch.einsum("rkd,rd->rk", layer.centroids - targets[:, None], change)
+    assert bool((readings.abs() <= moves.bound(radii) + 1e-9).all())
+    lengths = torch.linalg.vector_norm(points - centers, dim=1)
+    assert bool((torch.linalg.vector_norm(change, dim=1) <= moves.lipschitz(radii) * lengths + 1e-9).all())
+
+
+def test_the_bound_is_tight_for_small_balls() -> None:
+    """The first-order part is exact: the best direction moves a reading by nearly the bound."""
+    layer, inputs = frozen(0, {"cell": "gru"})
+    rows = inputs.expand(5, -1)
+    targets = layer.centroids.roll(1, 0)
+    moves = movement(layer, rows, layer.centroids, layer.centroids, targets)
+    radius = 1e-5
+    whole = torch.stack([derivative(layer, inputs, state) for state in layer.centroids])
+    pulled = torch.einsum("rde,rkd->rke", whole, layer.centroids - targets[:, None])
+    best = pulled[:, 3] / torch.linalg.vector_norm(pulled[:, 3], dim=1, keepdim=True) * radius
+    change = layer.cell_step(rows, layer.centroids + best) - layer.cell_step(rows, layer.centroids)
+    reading = ((layer.centroids[3] - targets) * change).sum(1)
+    allowed = moves.bound(torch.full((5,), radius, dtype=torch.float64))[:, 3]
+    kept = allowed > 0  # a centroid that is its own target has no reading
+    torch.testing.assert_close(reading[kept], allowed[kept], rtol=1e-3, atol=0)
+
+
+@given(a=st.tuples(*[st.floats(-3, 3)] * 2), b=st.tuples(*[st.floats(-3, 3)] * 2), at=st.tuples(*[st.floats(0, 1)] * 2))
+def test_interval_arithmetic_encloses_every_value(
+    a: tuple[float, float], b: tuple[float, float], at: tuple[float, float]
+) -> None:
+    (low_a, high_a), (low_b, high_b) = sorted(a), sorted(b)
+    x, y = low_a + at[0] * (high_a - low_a), low_b + at[1] * (high_b - low_b)
+    first = Interval(*(torch.tensor([v], dtype=torch.float64) for v in (x, low_a, high_a)))
+    second = Interval(*(torch.tensor([v], dtype=torch.float64) for v in (y, low_b, high_b)))
+    cases = {
+        x + y: first + second,
+        x - y: first - second,
+        x * y: first * second,
+        1 - x: first.from_one(),
+        math.tanh(x): first.rising(torch.tanh),
+        math.exp(-x * x): first.bell(lambda value: torch.exp(-value.square())),
+    }
+    for value, found in cases.items():
+        assert float(found.low) - 1e-9 <= value <= float(found.high) + 1e-9
+        assert abs(value - float(found.center)) <= float(found.spread) + 1e-9
+        assert abs(value) <= float(found.largest) + 1e-9
+
+
+def follows(found: Extraction, temperature: float, *, words: int = 10, length: int = 150) -> tuple[float, bool, bool]:
+    """The largest share of its radius that a state uses, and whether all states and classes were the automaton's."""
+    cooled = found.network.cooled(temperature)
+    (layer,) = cooled.layers
+    certificate = certify(found, temperature=temperature)
+    radii = torch.zeros(len(layer.centroids), dtype=torch.float64)
+    for state, radius in certificate.radii.items():
+        radii[state] = radius
+    tokens = torch.from_numpy(np.random.default_rng(0).integers(0, len(cooled.symbols), (length, words)))
+    states, worst, same = cooled.initial(words), 0.0, True
+    automaton = np.full(words, found.table.start)
+    steps = [cooled.embedding[row] for row in tokens]
+    classes = True
+    for number, inputs in enumerate([cooled.start.expand(words, -1), *steps] if cooled.start is not None else steps):
+        if cooled.start is None or number > 0:
+            automaton = found.table.transitions[automaton, tokens[number - (cooled.start is not None)].numpy()]
+        u = layer.cell_step(inputs, states[0], fresh=number == 0)
+        same &= bool((layer.similarities(u).argmax(1).numpy() == automaton).all())
+        states = cooled.soft_step(inputs, states, fresh=number == 0)
+        off = torch.linalg.vector_norm(states[0] - layer.centroids[automaton], dim=1)
+        worst = max(worst, float((off / radii[automaton]).max()))
+        classes &= bool((cooled.read_out(states).argmax(1).numpy() == found.table.outputs[automaton]).all())
+    return worst, same, classes
+
+
+@profile(max_examples=12)
+@given(
+    seed=SEEDS,
+    settings=st.sampled_from(CELLS[:6]),
+    similarity=st.sampled_from(SIMILARITIES),
+    readout=st.sampled_from(("u_end", "h")),
+    start_token=st.booleans(),
+)
+def test_at_the_certified_temperature_long_words_follow_the_automaton_within_the_radii(
+    seed: int, settings: dict[str, Any], similarity: str, readout: str, start_token: bool
+) -> None:
+    model = network(seed, scale=3.0, similarity=similarity, readout=readout, start_token=start_token, **settings)
+    found = extract(model)
+    temperature = certified_temperature(found)
+    assume(temperature > 0)
+    worst, same, classes = follows(found, temperature)
+    assert worst <= 1
+    assert same
+    assert classes
+
+
+@pytest.mark.parametrize("number", [1, 4, 7])
+def test_compiled_networks_are_certified_at_temperature_1_and_follow_their_machines(number: int) -> None:
+    found = extract(compile_machine(tomita(number)))
+    certificate = certify(found)
+    assert certificate.holds
+    assert certificate.radius is not None
+    assert certificate.radius < 1e-5
+    assert certificate.gap == pytest.approx(19.28, abs=0.005)
+    assert certificate.diameter == pytest.approx(14.142, abs=1e-3)
+    hottest = certified_temperature(found)
+    assert hottest > 2  # the simple form, with one Lipschitz constant for all steps, ends below 2
+    worst, same, classes = follows(found, hottest)
+    assert same
+    assert classes
+    assert 1e-3 < worst <= 1  # the balls are not much too large either
+
+
+def test_the_simple_form_gives_the_published_figures() -> None:
+    """k = 9: 4.9e-7 at temperature 1, which holds, and 7.4e-3 at 2, which does not, for a radius of 1e-3."""
+    found = extract(compile_machine(tomita(4)))
+    layer, certificate = found.network.layers[0], certify(found)
+    everywhere = float(torch.linalg.matrix_norm(layer.weight_hh.chunk(3)[2], 2))  # with gates open, tanh' <= 1
+    assert everywhere == pytest.approx(1.13, abs=0.005)
+    assert certificate.lipschitz < everywhere
+    sizes: dict[str, Any] = {
+        "centroids": 9,
+        "diameter": certificate.diameter,
+        "gap": certificate.gap,
+        "lipschitz": everywhere,
+    }
+    assert left_side(**sizes, radius=1e-3, temperature=1.0) == pytest.approx(4.9e-7, rel=0.02)
+    assert left_side(**sizes, radius=1e-3, temperature=2.0) == pytest.approx(7.4e-3, rel=0.02)
+
+
+def test_euclidean_forms_replace_the_slope() -> None:
+    sizes: dict[str, Any] = {
+        "centroids": 3,
+        "diameter": 5.0,
+        "gap": 1.0,
+        "lipschitz": 2.0,
+        "radius": 0.01,
+        "temperature": 0.5,
+    }
+    assert left_side(**sizes, similarity="euclidean") == pytest.approx(10 * math.exp(-(1 - 2 * 2 * 0.01) / 0.5))
+    assert left_side(**sizes, similarity="sqeuclidean") == pytest.approx(10 * math.exp(-(1 - 2 * 5 * 2 * 0.01) / 0.5))
+
+
+@profile(max_examples=6)
+@given(seed=SEEDS, cell=st.sampled_from(("gru", "rnn", "mgu")))
+def test_a_certificate_holds_for_all_lower_temperatures_and_ends_where_bisection_says(seed: int, cell: str) -> None:
+    found = extract(network(seed, scale=3.0, cell=cell))
+    hottest = certified_temperature(found)
+    assume(0 < hottest < 1e3)
+    assert all(certify(found, temperature=hottest * part).holds for part in (1.0, 0.5, 0.1, 0.01))
+    assert not certify(found, temperature=hottest * 1.03).holds
+
+
+def test_far_above_the_certified_temperature_the_soft_network_does_leave_the_automaton() -> None:
+    machine = tomita(5)
+    model = compile_machine(machine, temperature=20.0)
+    words = ["".join(word) for word in itertools.product("01", repeat=8)]
+    assert not certify(extract(model)).holds
+    assert (model.classify(words) != machine.classify(words)).any()
+
+
+def test_a_failed_certificate_names_the_step_and_gives_no_radius() -> None:
+    certificate = certify(extract(compile_machine(tomita(5))), temperature=10.0)
+    assert not certificate.holds
+    assert (certificate.radius, certificate.radii) == (None, {})
+    assert "the step from state" in certificate.sentence
+    assert "No proof at temperature 10" in certificate.sentence
+    assert [assumption.holds for assumption in certificate.assumptions] == [True, True, True, False, False]
+    assert "[ ]" in str(certificate)
+
+
+def test_a_tie_has_no_certificate_at_any_temperature() -> None:
+    model = compile_machine(tomita(4))
+    with torch.no_grad():
+        model.layer.get_parameter("centroids_l0")[1] = model.layer.get_parameter("centroids_l0")[0]
+    assert certified_temperature(extract(model)) == 0
+
+
+def test_an_unsure_read_out_has_no_certificate_and_is_named() -> None:
+    model = compile_machine(tomita(4), temperature=2.0)
+    assert certify(extract(model)).holds
+    with torch.no_grad():
+        model.head.bias[1] = 10 - 1e-6  # a state of class 0 now leads by almost nothing
+        model.head.bias[0] = 0
+    certificate = certify(extract(model))
+    assert not certificate.holds
+    assert "read-out of state" in certificate.failure
+
+
+def test_a_jump_of_modrelu_inside_a_ball_has_no_bound() -> None:
+    layer, inputs = frozen(0, {"cell": "rnn", "nonlinearity": "modrelu"}, bias=0.5)
+    assert not bool(torch.isfinite(deviation(summands(ball_of(layer, inputs, 50.0)))).any())
+
+
+def test_one_centroid_is_certified_at_every_temperature() -> None:
+    found = extract(network(0, centroids=(1,)))
+    assert certify(found).holds
+    assert certified_temperature(found) == 1e3
+
+
+def test_stacks_float32_and_temperatures_that_are_none_are_refused() -> None:
+    with pytest.raises(NotMemorylessError, match="2 layers"):
+        certify(extract(network(0, layers=2)))
+    with pytest.raises(ArgumentError, match="float64"):
+        certify(extract(network(0), dtype=torch.float32))
+    with pytest.raises(ArgumentError, match="above 0"):
+        certify(extract(network(0)), temperature=0.0)
+
+
+def test_the_sentence_can_be_quoted() -> None:
+    sentence = certify(extract(compile_machine(tomita(1)))).sentence
+    assert sentence.startswith("At every temperature up to 1 the soft network gives every word, of every length,")

@@ -1,0 +1,130 @@
+"""Pictures from idx files."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from statewise.data import Images, find_data_set, image_sets, read_idx, read_images
+from statewise.errors import ArgumentError, DataError
+
+SHAPE = (6, 3, 4)
+
+
+def idx(array: np.ndarray) -> bytes:
+    head = bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape)
+    return head + array.astype(np.uint8).tobytes()
+
+
+def pixels(count: int = SHAPE[0]) -> np.ndarray:
+    return np.random.default_rng(count).integers(256, size=(count, *SHAPE[1:]))
+
+
+def write(folder: Path, *, packed: bool = True, count: int = SHAPE[0]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in ("train", "t10k"):
+        for kind, array in (("images-idx3", pixels(count)), ("labels-idx1", np.arange(count) % 10)):
+            content, name = idx(array), f"{part}-{kind}-ubyte"
+            (folder / (name + (".gz" if packed else ""))).write_bytes(gzip.compress(content) if packed else content)
+    return folder
+
+
+class TestReading:
+    @pytest.mark.parametrize("packed", [True, False])
+    @pytest.mark.parametrize("below", ["", "raw", "MNIST/raw"])
+    def test_pictures_come_row_by_row_with_their_labels(self, tmp_path: Path, packed: bool, below: str) -> None:
+        write(tmp_path / below, packed=packed)
+        images = read_images(tmp_path, "test")
+        assert (images.height, images.width, images.steps) == (3, 4, 12)
+        assert (images.values == pixels().reshape(6, 12)).all()
+        assert (images.pictures() == pixels()).all()
+        assert images.labels.tolist() == [0, 1, 2, 3, 4, 5]
+
+    def test_a_missing_file_and_an_unknown_part_are_told(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="train-images-idx3-ubyte"):
+            read_images(tmp_path, "train")
+        with pytest.raises(ArgumentError, match="'train' or 'test'"):
+            read_images(tmp_path, "valid")
+        with pytest.raises(DataError, match="no such file"):
+            read_idx(tmp_path / "none")
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"", "nothing at byte 0"),
+            (b"\0\0\x0d\x01\0\0\0\0", "00 00 0d 01 at byte 0"),
+            (b"\x1f\x8b\x08\x00", "let its name end in .gz"),
+            (b"\0\0\x08\x03\0\0\0\x02\0", "an end at byte 9, wanted 3 dimensions up to byte 16"),
+            (idx(np.zeros((2, 2)))[:-1], r"an end at byte 15, wanted values of shape \(2, 2\) up to byte 16"),
+            (idx(np.zeros(2)) + b"\0", "an end at byte 11"),
+        ],
+    )
+    def test_a_malformed_file_is_refused_with_the_byte(self, tmp_path: Path, content: bytes, said: str) -> None:
+        (tmp_path / "broken-idx").write_bytes(content)
+        with pytest.raises(DataError, match=said) as caught:
+            read_idx(tmp_path / "broken-idx")
+        assert "broken-idx" in str(caught.value)
+
+    def test_a_damaged_archive_is_refused(self, tmp_path: Path) -> None:
+        whole = gzip.compress(idx(pixels()))
+        for name, content in (("cut.gz", whole[:-12]), ("other.gz", b"no archive")):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(DataError, match=name):
+                read_idx(tmp_path / name)
+
+    def test_pictures_and_labels_that_do_not_go_together_are_refused(self, tmp_path: Path) -> None:
+        write(tmp_path, packed=False)
+        labels = tmp_path / "train-labels-idx1-ubyte"
+        labels.write_bytes(idx(np.zeros(5)))
+        with pytest.raises(DataError, match="5 labels, wanted 6"):
+            read_images(tmp_path, "train")
+        labels.write_bytes(idx(np.array([0, 1, 10, 3, 4, 5])))
+        with pytest.raises(DataError, match="the label 10 at byte 10"):
+            read_images(tmp_path, "train")
+        labels.write_bytes(idx(np.zeros((6, 1))))
+        with pytest.raises(DataError, match="2 dimensions"):
+            read_images(tmp_path, "train")
+
+
+class TestSets:
+    def test_the_last_pictures_are_kept_to_choose_by(self, tmp_path: Path) -> None:
+        write(tmp_path / "mnist", count=8)
+        sets = image_sets("mnist", data=tmp_path, valid=3)
+        assert isinstance(sets.valid, Images)
+        assert (len(sets.train), len(sets.valid), len(sets.tests["test"])) == (5, 3, 8)
+        assert sets.valid.labels.tolist() == [5, 6, 7]
+        assert image_sets("mnist", data=tmp_path, valid=0).valid is None
+
+    def test_all_parts_are_permuted_alike(self, tmp_path: Path) -> None:
+        sets = image_sets("fashion-mnist", data=write(tmp_path), valid=1, permute=5)
+        assert sets.valid is not None
+        assert sets.train.permutation is not None
+        for part in (sets.valid, sets.tests["test"]):
+            assert part.permutation is not None
+            assert (part.permutation == sets.train.permutation).all()
+        assert sets.train.classes[9] == "ankle boot"
+
+    def test_others_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ArgumentError, match="'mnist' or 'fashion-mnist'"):
+            image_sets("cifar")
+        with pytest.raises(ArgumentError, match=r"image_sets\.valid"):
+            image_sets("mnist", data=write(tmp_path), valid=6)
+        with pytest.raises(DataError, match="LeCun"):
+            find_data_set("mnist", data=tmp_path / "none")
+
+
+@pytest.mark.data
+class TestRealData:
+    @pytest.mark.parametrize(("name", "mean"), [("mnist", 0.1307), ("fashion-mnist", 0.2860)])
+    def test_counts_and_means_are_the_published_ones(self, name: str, mean: float) -> None:
+        try:
+            sets = image_sets(name, valid=0)
+        except DataError:
+            pytest.skip(f"{name} is not here")
+        assert sets.train.values.shape == (60000, 784)
+        assert sets.train.values.mean() / 255 == pytest.approx(mean, abs=1e-4)
+        wanted = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009] if name == "mnist" else [1000] * 10
+        assert sets.tests["test"].counts.tolist() == wanted
