@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 import statewise
 from statewise import demo, doctor
-from statewise.commands import evaluate, generate, reproduce, train
+from statewise.commands import evaluate, extract, generate, reproduce, train
 from statewise.commands.shared import PlainHelp, own_console
 from statewise.errors import StatewiseError
 
@@ -27,7 +27,13 @@ _REMEDIES: Mapping[int | None, str] = {
     errno.ENOENT: "Look at the spelling, and whether it was moved.",
 }
 
-_COMMANDS = {"train": train, "evaluate": evaluate, "generate": generate, "reproduce": reproduce}
+_COMMANDS = {
+    "train": train,
+    "evaluate": evaluate,
+    "generate": generate,
+    "extract": extract,
+    "reproduce": reproduce,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -87,6 +93,7 @@ def _parser() -> ArgumentParser:
     train.add_kinds(training)
     commands.add_subcommand("evaluate", evaluate.parser(), help="score a text by a trained model")
     commands.add_subcommand("generate", generate.parser(), help="let a trained model go on from a prompt")
+    commands.add_subcommand("extract", extract.parser(), help="read the automaton of a trained classifier")
     commands.add_subcommand("reproduce", reproduce.parser(), help="make a published table again, beside ours")
     return parser
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from statewise.automata.faithfulness import Faithfulness, share
 from statewise.automata.words import all_words, number_of_words, random_words
 
@@ -76,10 +74,9 @@ def faithfulness_card(extraction: Extraction) -> FaithfulnessCard:
         extraction: of a memory-less network. Where it was given words, the agreements are on them; else on all short
             words and some long random ones.
     """
-    from statewise.automata.certify import certified_temperature
+    from statewise.automata.certify import certified_temperature, why_not_certifiable
 
     agreement = extraction.agreement or _agreement(extraction)
-    single = len(extraction.network.layers) == 1 and extraction.network.embedding.dtype == torch.float64
     pairs = len(extraction.reachable) * (len(extraction.network.symbols) + 1) + (extraction.network.start is not None)
     return FaithfulnessCard(
         words=agreement.words,
@@ -90,7 +87,7 @@ def faithfulness_card(extraction: Extraction) -> FaithfulnessCard:
         used_states=len(extraction.reachable),
         minimal_states=len(extraction.machine),
         temperature=max(layer.rule.temperature for layer in extraction.network.layers),
-        certified_temperature=certified_temperature(extraction) if single else None,
+        certified_temperature=None if why_not_certifiable(extraction) else certified_temperature(extraction),
     )
 
 

@@ -25,10 +25,10 @@ class Assumption:
 class Certificate:
     """Whether the mixture network of eq. 6 provably runs along the automaton's path, for every word of every length.
 
-    By induction: if ``h_t`` is within ``radii[q]`` of the centroid ``s_q`` where the automaton is, each rival's
-    similarity stays below the target's by a margin ``m_j > 0``, so ``h_{t+1}`` is within
-    ``sum_j exp(-m_j / tau) ||s_j - s_q'||`` of the next centroid, which is at most ``radii[q']``; and the read-out has
-    one class on the ball (the finite-temperature argument to Wang & Niepert 2019, Theorem 3.2).
+    By induction: where the automaton is in q, ``h_t = s_q + sum_j a_j (s_j - s_q)`` with weights ``a_j`` below bounds
+    that belong to q. Then each rival's similarity stays below the target's by a margin ``m_j > 0``, so that the next
+    weights are at most ``exp(-m_j / tau)``, which is within the next state's bounds; and the read-out has one class
+    there (the finite-temperature argument to Wang & Niepert 2019, Theorem 3.2, with a bound for each rival).
 
     Attributes:
         holds: whether all of it could be proven.

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from statewise.automata.certificate import Assumption, Certificate
+from statewise.automata.derivatives import BOUNDED
 from statewise.automata.extract import Extraction
 from statewise.automata.frozen import FrozenNetwork
 from statewise.automata.readout_bound import ReadoutBound, readout_bound
 from statewise.automata.steps_bound import StepsBound, steps_bound
-from statewise.errors import ArgumentError, NotMemorylessError
+from statewise.errors import ArgumentError
 
-GROWTH = 1.02  # how far radii are widened beyond the last bound, so that the search ends
+GROWTH = 1.02  # how far weights are widened beyond the last bound, so that the search ends
 ROUNDS = 300
 COLDEST = 1e-6
 
@@ -24,8 +25,8 @@ COLDEST = 1e-6
 def certify(extraction: Extraction, *, temperature: float | None = None) -> Certificate:
     """Try to prove that the soft network equals its automaton on all words.
 
-    The balls of :class:`Certificate` are searched for: from the smallest on, each is widened to what the steps into it
-    need, until one more step leaves none of them.
+    Bounds on the weights that a state of the mixture gives to other centroids are searched for: from 0 on, each is raised
+    to what the steps into the state need, until one more step exceeds none of them.
 
     Args:
         extraction: of a network with one layer, in float64.
@@ -42,9 +43,9 @@ def certify(extraction: Extraction, *, temperature: float | None = None) -> Cert
     if not (math.isfinite(temperature) and temperature > 0):
         raise ArgumentError(where="certify temperature", got=temperature, wanted="a number above 0")
     with torch.no_grad():
-        radii = search.invariant(temperature)
-        unsure = None if radii is None else search.readout.first_failure(radii)
-        return _certificate(extraction, search, temperature, radii, unsure)
+        leaning = search.invariant(temperature)
+        unsure = None if leaning is None else search.unsure(leaning)
+        return _certificate(extraction, search, temperature, leaning, unsure)
 
 
 def certified_temperature(extraction: Extraction, *, hottest: float = 1e3, precision: float = 0.01) -> float:
@@ -90,57 +91,67 @@ class _Search:
         return cls(network, steps, readout_bound(network, inner), inner)
 
     def succeeds(self, temperature: float) -> bool:
-        radii = self.invariant(temperature)
-        return radii is not None and self.readout.first_failure(radii) is None
+        leaning = self.invariant(temperature)
+        return leaning is not None and self.unsure(leaning) is None
+
+    def unsure(self, leaning: Tensor) -> int | None:
+        """A centroid near which the class is not certain; None if there is none."""
+        return self.readout.first_failure(leaning, self.steps.radii(leaning))
 
     def invariant(self, temperature: float) -> Tensor | None:
-        """Radii that one more step does not leave; None if there are none within reach."""
+        """(k, k): weights of other centroids that one more step does not exceed; None if none are within reach."""
         if not self.steps.starts_surely:
             return None
-        centroids = self.steps.layer.centroids
-        # Not below what float64 itself may be off by.
-        floor = 1e-12 * float(torch.linalg.vector_norm(centroids, dim=1).amax())
-        radii = torch.full((len(centroids),), floor, dtype=centroids.dtype)
+        leaning = torch.zeros_like(self.steps.apart)
         rivals = torch.ones_like(self.steps.gaps, dtype=torch.bool).scatter(1, self.steps.targets[:, None], False)
         for _ in range(ROUNDS):
-            margins = self.steps.margins(radii)
+            margins = self.steps.margins(leaning)
             if not bool(((margins > 0) | ~rivals).all()):
-                return None  # some rival could win while the state is still within the radii
-            ahead = self.steps.next_radii(margins, temperature)
-            if bool((ahead <= radii).all()):
-                return radii
-            radii = torch.maximum(radii, ahead * GROWTH)
+                return None  # some rival could win while the state still leans no further
+            ahead = self.steps.next_leaning(margins, temperature)
+            if bool((ahead <= leaning).all()):
+                return leaning
+            leaning = torch.maximum(leaning, ahead * GROWTH)
         return None
 
 
-def _single(extraction: Extraction) -> FrozenNetwork:
+def why_not_certifiable(extraction: Extraction) -> str:
+    """Why no certificate can be sought for a network; empty if one can.
+
+    Args:
+        extraction: of any memory-less network.
+    """
     network = extraction.network
     if len(network.layers) > 1:
-        raise NotMemorylessError(
-            where="certify extraction",
-            got=f"{len(network.layers)} layers",
-            wanted="one layer: in a stack an upper layer's input is not known exactly, which is not bounded here",
-            remedy="At argmax the table is a proof for stacks too: verify(model, machine).proof.",
-        )
-    if network.embedding.dtype != torch.float64:
+        return f"{len(network.layers)} layers, of which the upper ones read inputs that are not known exactly"
+    if not isinstance(network.layers[0].cell, BOUNDED):
+        return f"a {network.layers[0].cell.name} cell, whose derivative is not bounded here"
+    return "" if network.embedding.dtype == torch.float64 else f"an extraction in {network.embedding.dtype}"
+
+
+def _single(extraction: Extraction) -> FrozenNetwork:
+    if why := why_not_certifiable(extraction):
         raise ArgumentError(
-            where="certify extraction", got=str(network.embedding.dtype), wanted="an extraction in torch.float64"
+            where="certify extraction",
+            got=why,
+            wanted="one layer of a cell with a known derivative, extracted in torch.float64",
+            remedy="At argmax the table is a proof for every network: verify(model, machine).proof.",
         )
-    return network
+    return extraction.network
 
 
 def _certificate(
-    extraction: Extraction, search: _Search, temperature: float, radii: Tensor | None, unsure: int | None
+    extraction: Extraction, search: _Search, temperature: float, leaning: Tensor | None, unsure: int | None
 ) -> Certificate:
     network, steps = search.network, search.steps
     (layer,) = network.layers
     k = network.sizes[0]
-    at = radii if radii is not None else torch.zeros(k, dtype=torch.float64)
+    at = steps.radii(torch.zeros_like(steps.apart) if leaning is None else leaning)
     lipschitz = float(steps.moves.lipschitz(at[steps.sources]).max())
-    closed = _worst_step(search, temperature) if radii is None else ""
+    closed = _worst_step(search, temperature) if leaning is None else ""
     read = "" if unsure is None else _unsure(extraction, unsure, float(at[unsure]))
     return Certificate(
-        holds=radii is not None and unsure is None,
+        holds=leaning is not None and unsure is None,
         temperature=temperature,
         radii={int(state): float(at[state]) for state in search.reachable} if not closed + read else {},
         gap=extraction.min_margin,
@@ -179,9 +190,9 @@ def _unsure(extraction: Extraction, state: int, radius: float) -> str:
 def _worst_step(search: _Search, temperature: float) -> str:
     """The step that lands farthest from its centroid even when it leaves from one, which is where to look."""
     steps = search.steps
-    exact = steps.margins(torch.zeros(search.network.sizes[0], dtype=torch.float64))
+    exact = steps.margins(torch.zeros_like(steps.apart))
     rivals = torch.exp(-exact / temperature).scatter(1, steps.targets[:, None], 0.0)
-    needed = (rivals * steps.distances).sum(1)
+    needed = (rivals * steps.apart[steps.targets]).sum(1)
     worst = int(needed.argmax())
     lead = float(steps.gaps[worst].scatter(0, steps.targets[worst], torch.inf).min())
     symbol = search.network.symbols[int(steps.symbols[worst])]

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from statewise.automata.frozen import FrozenLayer
 from statewise.automata.intervals import Interval, sigmoid_slope, tanh_slope
-from statewise.cells import GRUCell, MGUCell, RACCell, ResetBeforeGRUCell, RNNCell
+from statewise.cells import (
+    GRUCell,
+    MGUCell,
+    MultiplicativeRNNCell,
+    RACCell,
+    ResetBeforeGRUCell,
+    RNNCell,
+)
 from statewise.errors import ArgumentError
 
 
@@ -31,6 +38,7 @@ class Matrix:
 
 
 Summand = tuple[Interval | Matrix, ...]
+BOUNDED = (RNNCell, GRUCell, ResetBeforeGRUCell, MGUCell, RACCell, MultiplicativeRNNCell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +98,8 @@ def summands(ball: Ball) -> list[Summand]:
             return _reset_before(ball)
         case RACCell():
             return [(ball.own_input(0), ball.matrices[0])]
+        case MultiplicativeRNNCell():
+            return _multiplicative(ball)
     raise ArgumentError(
         where="certify model", got=ball.layer.cell.name, wanted="a cell whose derivative is bounded here"
     )
@@ -166,6 +176,18 @@ def _reset_before(ball: Ball) -> list[Summand]:
     ]
 
 
+def _multiplicative(ball: Ball) -> list[Summand]:
+    """``u = tanh(a_n + U_n ((W_f x) (U_f h)))``."""
+    factor, candidate = ball.matrices
+    chosen, value = ball.own_input(0), ball.product(0)
+    through = ball.product_of(1, Interval.exactly(chosen.center * value.center))
+    # The product moves by U_n diag(W_f x) U_f times a vector no longer than the radius.
+    lengths = (chosen.center.square() @ candidate.weight.square().T).sqrt()
+    reach = ball.radius[:, None] * factor.norm * lengths
+    for_n = ball.own_input(1) + Interval.around(through.center, reach)
+    return [(for_n.bell(tanh_slope), candidate, chosen, factor)]
+
+
 def at_center(parts: list[Summand], directions: Tensor) -> Tensor:
     """``J(centre)^T v`` for (rows, directions, hidden) vectors v.
 
@@ -178,6 +200,22 @@ def at_center(parts: list[Summand], directions: Tensor) -> Tensor:
         moved = directions
         for factor in summand:
             moved = moved @ factor.weight if isinstance(factor, Matrix) else moved * factor.center[:, None]
+        total = total + moved
+    return total
+
+
+def at_center_on(parts: list[Summand], vectors: Tensor) -> Tensor:
+    """``J(centre) d`` for (rows, vectors, hidden) vectors d.
+
+    Args:
+        parts: of the derivative.
+        vectors: that are multiplied.
+    """
+    total = torch.zeros_like(vectors)
+    for summand in parts:
+        moved = vectors
+        for factor in reversed(summand):
+            moved = moved @ factor.weight.T if isinstance(factor, Matrix) else moved * factor.center[:, None]
         total = total + moved
     return total
 

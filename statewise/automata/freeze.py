@@ -74,7 +74,7 @@ def regularised(model: SequenceClassifier, *, where: str) -> list[tuple[Centroid
         raise NotMemorylessError(
             where=f"{where} model",
             got=model.why_not_memoryless,
-            wanted="a memory-less cell (gru, rnn, mgu, rac) with centroids in every layer: "
+            wanted="a memory-less cell (gru, rnn, mgu, rac, multiplicative) with centroids in every layer: "
             "else the next state is no function of the centroid and the token",
             remedy=COUNT if memory else f"Build it with centroids=(k,). {LSTAR}",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from statewise.automata.certify import certify
+from statewise.automata.certify import certify, why_not_certifiable
 from statewise.automata.compare import witness
 from statewise.automata.extract import Extraction, extract, read_network
 from statewise.automata.frozen import FrozenNetwork
@@ -75,7 +75,7 @@ def merge_centroids(model: SequenceClassifier, *, words: int = 1000, max_length:
         merged=tuple(tuple(group) for group in groups),
         same_machine=witness(before.machine, after.machine) is None,
         soft_agreement=float((old == new).mean()),
-        certified=certify(after).holds,
+        certified=not why_not_certifiable(after) and certify(after).holds,
     )
 
 

@@ -19,19 +19,27 @@ class ReadoutBound:
     Args:
         states: (states,), numbers of centroids.
         margins: (states, classes), how far each class is below the best; infinite for the best itself.
-        lengths: (states, classes), of the difference of the head's rows.
+        rise: (states, classes, k), how a class gains when a state that the head reads leans to each centroid.
         moves: through the cell at END; None where the head reads the state.
     """
 
     states: Tensor
     margins: Tensor
-    lengths: Tensor
+    rise: Tensor
     moves: Movement | None
 
-    def first_failure(self, radii: Tensor) -> int | None:
-        """The first centroid whose class is not certain within its radius; None if all are."""
-        radius = radii[self.states]
-        moved = self.lengths * radius[:, None] if self.moves is None else self.moves.bound(radius)
+    def first_failure(self, leaning: Tensor, radii: Tensor) -> int | None:
+        """The first centroid whose class is not certain where states lean that much; None if all are.
+
+        Args:
+            leaning: (k, k), from each centroid to each other.
+            radii: (k,), how far from the centroid that can be.
+        """
+        own, radius = leaning[self.states], radii[self.states]
+        if self.moves is None:
+            moved = torch.einsum("rck,rk->rc", self.rise, own)
+        else:
+            moved = self.moves.bound(own, radius)
         unsure = (~(self.margins > moved * WIDEN)).any(1)
         return int(self.states[unsure][0]) if bool(unsure.any()) else None
 
@@ -53,5 +61,6 @@ def readout_bound(network: FrozenNetwork, reachable: np.ndarray) -> ReadoutBound
     moves = None
     if network.end is not None:
         moves = movement(layer, network.end.expand(len(states), -1), centers, network.head_weight, origins)
-    lengths = torch.linalg.vector_norm(network.head_weight - origins[:, None], dim=2)
-    return ReadoutBound(states, margins, lengths, moves)
+    gains = network.head_weight - origins[:, None]
+    rise = torch.einsum("rch,rkh->rck", gains, layer.centroids - centers[:, None]).clamp(min=0)
+    return ReadoutBound(states, margins, rise, moves)

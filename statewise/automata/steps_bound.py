@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statewise.automata.derivatives import Ball, Matrix, at_center, deviation, summands
+from statewise.automata.derivatives import Ball, Matrix, at_center, at_center_on, deviation, summands
 from statewise.automata.frozen import FrozenLayer, FrozenNetwork
 
 # Every bound is computed in float64 and then widened, far beyond what its rounding can be.
@@ -19,28 +19,42 @@ NUMBERS_AT_ONCE = 2**23
 
 @dataclass(frozen=True, eq=False)
 class Movement:
-    """How much directional readings ``v . u`` of one cell application can move while the state stays in a ball.
+    """How much readings ``v . u`` of one cell application can rise while the state leans from its centroid to others.
+
+    A state of the mixture is ``s_i + sum_j a_j (s_j - s_i)`` with small ``a_j >= 0``. To first order a reading moves by
+    ``sum_j a_j v^T J (s_j - s_i)``, and beyond that by the change of the derivative J within the radius.
 
     Args:
         layer: the cell and its weights.
         matrices: its recurrent weights.
         input_term: (rows, blocks * hidden).
         centers: (rows, hidden).
-        along: (rows, directions), ``||J(centre)^T v||``.
+        rise: (rows, directions, k), the positive part of ``v^T J (s_j - s_i)``.
         lengths: (rows, directions), ``||v||``.
+        stretch: (rows, k), ``||J (s_j - s_i)||``.
     """
 
     layer: FrozenLayer
     matrices: tuple[Matrix, ...]
     input_term: Tensor
     centers: Tensor
-    along: Tensor
+    rise: Tensor
     lengths: Tensor
+    stretch: Tensor
 
-    def bound(self, radius: Tensor) -> Tensor:
-        """(rows, directions): the most that each reading can move within the radius of each row."""
-        curved = self.curvature(radius)
-        return (self.along + curved[:, None] * self.lengths) * radius[:, None] * WIDEN
+    def bound(self, leaning: Tensor, radius: Tensor) -> Tensor:
+        """(rows, directions): the most that each reading can rise.
+
+        Args:
+            leaning: (rows, k), the largest ``a_j``.
+            radius: (rows,), how far the state can then be from its centroid.
+        """
+        straight = torch.einsum("rvk,rk->rv", self.rise, leaning)
+        return (straight + (self.curvature(radius) * radius)[:, None] * self.lengths) * WIDEN
+
+    def length(self, leaning: Tensor, radius: Tensor) -> Tensor:
+        """(rows,): how far ``u`` itself can move; arguments as for :meth:`bound`."""
+        return ((self.stretch * leaning).sum(1) + self.curvature(radius) * radius) * WIDEN
 
     def curvature(self, radius: Tensor) -> Tensor:
         """(rows,): a bound on how much the derivative changes within the radius."""
@@ -71,20 +85,23 @@ def movement(layer: FrozenLayer, inputs: Tensor, centers: Tensor, ends: Tensor, 
     Args:
         layer: whose cell is applied.
         inputs: (rows, width).
-        centers: (rows, hidden).
+        centers: (rows, hidden), of which each is a centroid.
         ends: (directions, hidden).
         origins: (rows, hidden).
     """
-    blocks = len(layer.cell.blocks)
-    matrices = tuple(Matrix.of(block) for block in layer.weight_hh.chunk(blocks))
+    matrices = tuple(Matrix.of(block) for block in layer.weight_hh.chunk(len(layer.cell.blocks)))
     input_term = layer.input_term(inputs)
-    along, lengths = [], []
-    for part in _parts(len(inputs), max(1, ends.numel())):
-        directions = ends - origins[part][:, None]
-        ball = Ball(layer, matrices, input_term[part], centers[part], torch.zeros(len(directions), dtype=ends.dtype))
-        along.append(torch.linalg.vector_norm(at_center(summands(ball), directions), dim=2))
+    rise, lengths, stretch = [], [], []
+    for part in _parts(len(inputs), ends.numel() + layer.centroids.numel()):
+        directions, leans = ends - origins[part][:, None], layer.centroids - centers[part][:, None]
+        exactly = torch.zeros(len(directions), dtype=ends.dtype)
+        parts = summands(Ball(layer, matrices, input_term[part], centers[part], exactly))
+        moved = at_center_on(parts, leans)
+        rise.append(torch.einsum("rvd,rkd->rvk", directions, moved).clamp(min=0))
         lengths.append(torch.linalg.vector_norm(directions, dim=2))
-    return Movement(layer, matrices, input_term, centers, torch.cat(along), torch.cat(lengths))
+        stretch.append(torch.linalg.vector_norm(moved, dim=2))
+    measured = (torch.cat(found) for found in (rise, lengths, stretch))
+    return Movement(layer, matrices, input_term, centers, *measured)
 
 
 def _parts(rows: int, numbers: int) -> list[slice]:
@@ -102,9 +119,9 @@ class StepsBound:
         symbols: (steps,), by which symbol.
         targets: (steps,), the centroid at which it arrives at argmax.
         gaps: (steps, k), how far each rival's similarity is below the target's.
-        distances: (steps, k), of each rival from the target.
+        apart: (k, k), the distances of the centroids.
         moves: how the similarities move with the state.
-        start_targets, start_gaps, start_distances: the same of the first steps, which leave from one known state.
+        start_targets, start_gaps: the same of the first steps, which leave from one known state.
     """
 
     layer: FrozenLayer
@@ -112,22 +129,30 @@ class StepsBound:
     symbols: Tensor
     targets: Tensor
     gaps: Tensor
-    distances: Tensor
+    apart: Tensor
     moves: Movement
     start_targets: Tensor
     start_gaps: Tensor
-    start_distances: Tensor
 
-    def margins(self, radii: Tensor) -> Tensor:
-        """(steps, k): what is left of each gap when the state is anywhere within its radius."""
-        radius = radii[self.sources]
+    def radii(self, leaning: Tensor) -> Tensor:
+        """(k,): how far from each centroid a state can be that leans from it by no more than that.
+
+        Args:
+            leaning: (k, k), from each centroid to each other.
+        """
+        # Not below what float64 itself may be off by.
+        floor = 1e-12 * float(torch.linalg.vector_norm(self.layer.centroids, dim=1).amax())
+        return torch.minimum((leaning * self.apart).sum(1), self.apart.amax(1)).clamp(min=floor) * WIDEN
+
+    def margins(self, leaning: Tensor) -> Tensor:
+        """(steps, k): what is left of each gap when states lean from their centroids by no more than that."""
+        own, radius = leaning[self.sources], self.radii(leaning)[self.sources]
         if self.layer.rule.similarity == "euclidean":
             # Each distance moves by at most ||u - u_0||, hence a difference by twice that.
-            moved = (2 * self.moves.lipschitz(radius) * radius)[:, None]
-        else:
-            moved = self.moves.bound(radius)
-            if self.layer.rule.similarity == "sqeuclidean":
-                moved = 2 * moved  # -||u - s_i||^2 + ||u - s_j||^2 is linear in u, of slope 2 (s_i - s_j)
+            return _lowered(self.gaps) - 2 * self.moves.length(own, radius)[:, None]
+        moved = self.moves.bound(own, radius)
+        if self.layer.rule.similarity == "sqeuclidean":
+            moved = 2 * moved  # -||u - s_i||^2 + ||u - s_j||^2 is linear in u, of slope 2 (s_i - s_j)
         return _lowered(self.gaps) - moved
 
     @property
@@ -136,24 +161,18 @@ class StepsBound:
         rivals = self.start_gaps.scatter(1, self.start_targets[:, None], torch.inf)
         return bool((_lowered(rivals.clamp(max=self.start_gaps.max())) > 0).all()) or rivals.shape[1] == 1
 
-    def next_radii(self, margins: Tensor, temperature: float) -> Tensor:
-        """(k,) how far from each centroid the next states can be, where the margins are those of :meth:`margins`."""
-        reached = _softly(margins, self.distances, self.targets, temperature)
-        begun = _softly(_lowered(self.start_gaps), self.start_distances, self.start_targets, temperature)
-        found = margins.new_zeros(len(self.layer.centroids))
-        found = found.scatter_reduce(0, self.targets, reached, "amax")
-        return found.scatter_reduce(0, self.start_targets, begun, "amax")
+    def next_leaning(self, margins: Tensor, temperature: float) -> Tensor:
+        """(k, k): ``alpha_j <= exp(-margin_j / tau)`` for all steps into each centroid, of :meth:`margins`."""
+        found = margins.new_zeros(self.apart.shape)
+        starts = _lowered(self.start_gaps)
+        for targets, left in ((self.targets, margins), (self.start_targets, starts)):
+            weights = (torch.exp(-left / temperature) * WIDEN).scatter(1, targets[:, None], 0.0)
+            found = found.scatter_reduce(0, targets[:, None].expand_as(weights), weights, "amax")
+        return found
 
 
 def _lowered(gaps: Tensor) -> Tensor:
     return gaps - (WIDEN - 1) * gaps.abs().amax()
-
-
-def _softly(margins: Tensor, distances: Tensor, targets: Tensor, temperature: float) -> Tensor:
-    """``||h - s_q|| <= sum_j alpha_j ||s_j - s_q||``, ``alpha_j <= exp(-margin_j / tau)``, and a mean of distances."""
-    rivals = torch.exp(-margins / temperature).scatter(1, targets[:, None], 0.0)
-    farthest = distances.amax(1)
-    return torch.minimum((rivals * distances).sum(1) * WIDEN, farthest)
 
 
 def steps_bound(network: FrozenNetwork, table: np.ndarray, reachable: np.ndarray) -> StepsBound:
@@ -181,9 +200,8 @@ def steps_bound(network: FrozenNetwork, table: np.ndarray, reachable: np.ndarray
         symbols=read,
         targets=targets,
         gaps=similar.gather(1, targets[:, None]) - similar,
-        distances=apart[targets],
+        apart=apart,
         moves=movement(layer, inputs, centers, layer.centroids, layer.centroids[targets]),
         start_targets=start_targets,
         start_gaps=begun.amax(1, keepdim=True) - begun,
-        start_distances=apart[start_targets],
     )

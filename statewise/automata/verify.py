@@ -11,7 +11,7 @@ import torch
 
 from statewise.automata.black_box import Agreement, CounterExample, agreement
 from statewise.automata.certificate import Certificate
-from statewise.automata.certify import certify
+from statewise.automata.certify import certify, why_not_certifiable
 from statewise.automata.compare import witness
 from statewise.automata.extract import Extraction, extract
 from statewise.automata.freeze import alphabet_of, token_embedding
@@ -27,7 +27,7 @@ class Proof:
     Attributes:
         equal: whether the network at argmax is the machine: their finite tables are equivalent.
         witness: the shortest word on which they differ; None if they are equal.
-        certificate: whether the soft network follows the automaton that was read from it; None for a stack of layers.
+        certificate: whether the soft network follows the automaton that was read from it; None where no bound is known.
         extraction: that automaton, with all that was found on the way.
     """
 
@@ -48,7 +48,7 @@ class Proof:
             return f"At argmax the network differs from the machine, first on the word {self.witness!r}."
         hard = "At argmax the network equals the machine on every word, of every length"
         if self.certificate is None:
-            return f"{hard}; the soft network is not bounded, having several layers."
+            return f"{hard}. There is no bound on the soft network: it has {why_not_certifiable(self.extraction)}."
         return f"{hard}. {self.certificate.sentence}"
 
 
@@ -143,7 +143,7 @@ def prove(model: SequenceClassifier, machine: MooreMachine) -> Proof:
     return Proof(
         equal=difference is None,
         witness=difference,
-        certificate=certify(extraction) if model.layer.num_layers == 1 else None,
+        certificate=None if why_not_certifiable(extraction) else certify(extraction),
         extraction=extraction,
     )
 

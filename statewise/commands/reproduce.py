@@ -101,9 +101,9 @@ def catalogue() -> Table:
             spent = (str(cost.runs), str(cost.epochs), _hours(cost.gpu), _hours(cost.cpu))
             rows.append((recipe.name, recipe.title, size, recipe.data, *spent))
     notes = (
-        "The costs are those of training the usual rows for the paper's epochs with one seed: rough, for planning, "
-        "and where no such run was made, guessed. Dynamic evaluation comes on top. Fewer --rows "
-        "and --epochs cost less in proportion; --scale smoke takes less than a minute and needs no data.",
+        "The costs are those of training the usual rows for the recipe's epochs with the usual seeds: rough, for "
+        "planning, and where no such run was made, guessed. Dynamic evaluation comes on top. Fewer --rows, --epochs "
+        "and --seeds cost less in proportion; --scale smoke takes less than a minute and needs no data.",
         "Rows: " + "; ".join(f"{name}: {', '.join(recipe.rows)}" for name, recipe in RECIPES.items()),
     )
     return Table(
@@ -167,7 +167,19 @@ def _folder(name: str, request: Request) -> str:
 def _command(arguments: Any) -> str:
     """What to type to get the same again."""
     words = ["statewise", "reproduce", arguments.table]
-    names = ("rows", "size", "placement", "epochs", "finetune", "seeds", "count", "set", "precision", "dynamic", "scale")
+    names = (
+        "rows",
+        "size",
+        "placement",
+        "epochs",
+        "finetune",
+        "seeds",
+        "count",
+        "set",
+        "precision",
+        "dynamic",
+        "scale",
+    )
     for name in (*names, "data"):
         value = getattr(arguments, name)
         if value not in (None, "") and (name != "dynamic" or arguments.table == "noisin/table5"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from statewise.automata import MooreMachine
+from statewise.automata import MooreMachine, from_regex
 from statewise.data.examples import TWO_CLASSES
 from statewise.errors import ArgumentError, UnknownSymbolError
 
@@ -65,18 +65,15 @@ class Language:
         r"""The words that match a regular expression from their first to their last symbol.
 
         Args:
-            pattern: letters, ``.``, ``[abc]``, ``[^abc]``, ``[a-z]``, ``|``, ``*``, ``+``, ``?``, ``{2}``, ``{2,}``,
-                ``{2,5}``, brackets; ``\\`` before a sign that means itself; nothing for the empty word.
+            pattern: the expression; :func:`~statewise.automata.from_regex` says what may stand in it.
             alphabet: the symbols, each of one character.
             name: what to call it; None for the pattern.
 
         Raises:
             ArgumentError: the pattern is malformed; says at which sign.
         """
-        from statewise.data.patterns import compile_pattern
-
         symbols = tuple(alphabet)
-        return cls(name=name or pattern, alphabet=symbols, minimal=compile_pattern(pattern, symbols))
+        return cls(name=name or pattern, alphabet=symbols, minimal=from_regex(pattern, symbols))
 
     @classmethod
     def machine(cls, machine: MooreMachine, *, name: str = "machine") -> Language:

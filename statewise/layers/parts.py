@@ -252,6 +252,13 @@ class LayerParts(nn.Module):
                 return name
         return weight if all(isinstance(each, WeightDrop) for each in on_it) else name
 
+    def zero_biases(self) -> None:
+        """Set all biases to 0, but those that a cell needs otherwise at the start."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if self._raw_name(name).startswith(("bias_ih", "bias_hh")):
+                    parameter.zero_()
+
     def reset_transforms(self, generator: torch.Generator | None = None) -> None:
         """Draw what the transforms learn anew, such as centroids."""
         for layer in range(self.num_layers):

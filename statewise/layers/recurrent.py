@@ -164,6 +164,14 @@ class MultiplicativeRNN(_Gated):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases as torch.nn does, but the factor's: 1 for the input's, 0 for the state's."""
         super().reset_parameters(generator)
+        self._reset_factor()
+
+    def zero_biases(self) -> None:
+        """Set all biases to 0, but the factor's of the input to 1: the state would not be carried on otherwise."""
+        super().zero_biases()
+        self._reset_factor()
+
+    def _reset_factor(self) -> None:
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 weight = self._raw_name(name)

@@ -134,10 +134,15 @@ class LanguageModel(nn.Module):
             assert isinstance(layer, RecurrentLayer)
             layer.reset_parameters(generator)
         self._fill_own(generator)
+        if not zero_biases:
+            return
         with torch.no_grad():
             for name, parameter in self.named_parameters():
-                if zero_biases and name.rpartition(".")[2].startswith("bias"):
+                if name.rpartition(".")[2].startswith("bias"):
                     parameter.zero_()
+        for layer in self.layers:
+            assert isinstance(layer, RecurrentLayer)
+            layer.zero_biases()  # as above, but for what a cell needs otherwise
 
     def _fill_own(self, generator: torch.Generator | None) -> None:
         with torch.no_grad():

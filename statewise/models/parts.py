@@ -86,16 +86,14 @@ class Parts(nn.Module):
 
 def make_embedding(rows: int, width: int, generator: torch.Generator | None) -> nn.Embedding:
     """An embedding with entries from N(0, 1), without a draw from torch's global generator if another is given."""
-    embedding = nn.utils.skip_init(nn.Embedding, rows, width, device=torch.get_default_device())
-    assert isinstance(embedding, nn.Embedding)
+    embedding: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)
     nn.init.normal_(embedding.weight, generator=generator)
     return embedding
 
 
 def make_head(width: int, classes: int, generator: torch.Generator | None) -> nn.Linear:
     """A linear head with weights from U(-1/sqrt(width), 1/sqrt(width)) and no bias at first."""
-    head = nn.utils.skip_init(nn.Linear, width, classes, device=torch.get_default_device())
-    assert isinstance(head, nn.Linear)
+    head = nn.Linear(width, classes, device="meta").to_empty(device=torch.get_default_device())
     nn.init.uniform_(head.weight, -(width**-0.5), width**-0.5, generator=generator)
     nn.init.zeros_(head.bias)
     return head

@@ -136,10 +136,9 @@ class RecurrentConfig:
     def _set_weights(self, layer: RecurrentLayer, generator: torch.Generator | None) -> None:
         blocks, width = layer.cell.blocks, self.hidden
         forget = blocks.index("forget") if "forget" in blocks else None
+        layer.zero_biases()
         with torch.no_grad():
             for name, parameter in layer.named_parameters():
-                if name.startswith(("bias_ih", "bias_hh")):
-                    parameter.zero_()
                 if name.startswith("bias_ih") and forget is not None:
                     parameter[forget * width : (forget + 1) * width] = self.forget_bias
                 if name.startswith("weight_hh") and self.orthogonal and not isinstance(layer, RAC):

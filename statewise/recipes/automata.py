@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from statewise.automata import Extraction, MooreMachine, certified_temperature, save_machine, to_svg, witness
+from statewise.automata import MooreMachine, certified_temperature, save_machine, to_svg, witness
 from statewise.data import Sequences
-from statewise.errors import ArgumentError
 from statewise.files import write_atomically
 from statewise.models import ClassifierConfig
 from statewise.recipes.lines import Line, Made, names_of, override
@@ -153,7 +152,7 @@ def judge(learnt: LearntAutomaton, task: Task) -> dict[str, Any]:
         task: with the true machine.
     """
     differs, temperature = witness(learnt.machine, task.target), learnt.model.config.temperature
-    bound = bound_of(learnt.extraction)
+    bound = certified_temperature(learnt.extraction)
     words = [task.valid.text(index) for index in range(len(task.valid))]
     right = np.mean(learnt.machine.classify(words) == task.valid.labels)
     return {
@@ -169,21 +168,9 @@ def judge(learnt: LearntAutomaton, task: Task) -> dict[str, Any]:
         "used_states": len(learnt.extraction.reachable),
         "temperature": temperature,
         "certified_temperature": bound,
-        "certified": bound is not None and temperature <= bound,
+        "certified": temperature <= bound,
         "seconds": round(learnt.seconds, 3),
     }
-
-
-def bound_of(extraction: Extraction) -> float | None:
-    """Up to which temperature the soft network provably equals its machine; None for a cell without such a proof.
-
-    Args:
-        extraction: of the network.
-    """
-    try:
-        return certified_temperature(extraction)
-    except ArgumentError:
-        return None
 
 
 def _learnt(step: AutomatonCase, found: Mapping[str, Any]) -> Learnt:

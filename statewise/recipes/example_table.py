@@ -119,17 +119,14 @@ class ExampleTable(Recipe):
         foreign = " (not comparable)" if request.smoke or not self.comparable else ""
         columns = ["row", "size", "test set", f"{self.reference}{foreign}", f"{self.metric.name}, mean", "median"]
         columns += ["best by validation", "runs", "epochs", "seconds"]
-        rows = [
-            self._row(line, runs, name)
-            for line, runs in group(measured).items()
-            for name in runs[0].tests
-        ]
+        rows = [self._row(line, runs, name) for line, runs in group(measured).items() for name in runs[0].tests]
         return Sheet(columns, rows, 3)
 
     def notes(self, measured: Sequence[Judged]) -> list[str]:
         return [
             "The best epoch by validation; means ± standard deviations and medians over the seeds; 'best by "
-            "validation' is the seed with the fewest errors, then the smallest loss, on the validation set.",
+            f"validation' is the seed with the {'smallest loss' if self.metric.key == 'loss' else 'fewest errors'} on "
+            "the validation set.",
             *self.remarks(),
         ]
 
@@ -146,7 +143,8 @@ class ExampleTable(Recipe):
     def _row(self, line: Line, runs: Sequence[Judged], name: str) -> list[str]:
         digits, beside = self.metric.digits, self.beside(line.size, line.row).get(name)
         values = [self.metric.of(run.tests[name]) for run in runs]
-        best = min(runs, key=lambda run: (number(run.valid["error"]), number(run.valid["loss"])))
+        first, then = ("loss", "error") if self.metric.key == "loss" else ("error", "loss")
+        best = min(runs, key=lambda run: (number(run.valid[first]), number(run.valid[then])))
         epochs = sorted({run.epochs for run in runs})
         return [
             *(line.row, line.size, name),

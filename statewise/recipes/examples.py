@@ -107,7 +107,8 @@ class Judged(Made):
 
     def __str__(self) -> str:
         told = {"valid": self.valid, **self.tests}
-        return ", ".join(f"{name} {100 * number(one['error']):.2f} %" for name, one in told.items()) + " wrong"
+        parts = (f"{name} {100 * number(one['error']):.2f} % ({number(one['loss']):.4f})" for name, one in told.items())
+        return f"errors (losses): {', '.join(parts)}"
 
     def numbers(self) -> dict[str, Any]:
         """What was measured."""
@@ -177,7 +178,7 @@ def finished(case: ExampleCase, sets: Sets, folder: Path) -> Judged | None:
 
 @cache
 def _parameters(config: ClassifierConfig | StepConfig, tokens: int | None, classes: int) -> int:
-    inputs: dict[str, int] = {"features": 1} if tokens is None else {"tokens": tokens}
+    inputs: dict[str, Any] = {"features": 1} if tokens is None else {"tokens": tokens}
     model = config.build(**inputs, classes=classes, generator=torch.Generator())
     return sum(parameter.numel() for parameter in model.parameters())
 

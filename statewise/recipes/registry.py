@@ -18,9 +18,7 @@ from statewise.recipes.recipe import Recipe
 
 _NOISIN = tuple(module.RECIPE for module in (noisin_table3, noisin_table4, noisin_table5, noisin_figure1))
 _STATES = tuple(
-    recipe
-    for module in (tomita, parentheses, palindromes, reviews, pixels, copying, lm)
-    for recipe in module.RECIPES
+    recipe for module in (tomita, parentheses, palindromes, reviews, pixels, copying, lm) for recipe in module.RECIPES
 )
 RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in (*_NOISIN, *_STATES)}
 

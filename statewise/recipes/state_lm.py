@@ -8,9 +8,10 @@ from dataclasses import replace
 from statewise.models import LanguageModelConfig
 from statewise.recipes.cases import Case, Measured, Step
 from statewise.recipes.example_table import NETWORKS
+from statewise.recipes.language_recipe import LanguageRecipe, smoke_settings
 from statewise.recipes.lines import Line
 from statewise.recipes.published_states import TABLE11
-from statewise.recipes.recipe import LanguageRecipe, Pace, smoke_settings
+from statewise.recipes.recipe import Pace
 from statewise.recipes.request import Request
 from statewise.train.settings import TrainingSettings
 

@@ -68,8 +68,8 @@ class PalindromeTable(ExampleTable):
 
     def remarks(self) -> list[str]:
         return [
-            "Strings of 2 to 24 letters to train on, 26 to 50 to choose by; the other half of each set are near misses, "
-            "palindromes with one or two letters changed. l is the greatest length of a test set."
+            "Strings of 2 to 24 letters to train on, 26 to 50 to choose by; the other half of each set are near "
+            "misses, palindromes with one or two letters changed. l is the greatest length of a test set."
         ]
 
 

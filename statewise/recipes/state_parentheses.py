@@ -41,7 +41,7 @@ class ParenthesesTable(ExampleTable):
     data = "generated"
     rows = tuple(NETWORKS)
     usual_rows = rows
-    sizes = ("large", "small")
+    sizes: tuple[str, ...] = ("large", "small")
     epochs = EPOCHS
     usual_seeds = 5
     paces = {"large": Pace(gpu=8.0, cpu=25.0), "small": Pace(gpu=1.0, cpu=1.5)}  # noqa: RUF012

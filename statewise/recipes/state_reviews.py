@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from statewise.data import Sequences, imdb_sets
-from statewise.data.labelled import truncated
+from statewise.data.labelled import Truncation, truncated
 from statewise.models import ClassifierConfig
 from statewise.recipes.example_table import NETWORKS, ExampleTable, Metric
 from statewise.recipes.examples import Sets
@@ -55,7 +55,7 @@ class ReviewTable(ExampleTable):
     def sets(self, request: Request, size: str, data: Path | str | None) -> Sets:
         if request.smoke:
             return Sets(_tiny(60, 1), _tiny(20, 2), {"test": _tiny(20, 3)})
-        cut = ("last", self.option(request, "kept"))
+        cut: Truncation = ("last", self.option(request, "kept"))
         made = imdb_sets(data=data, limit=self.option(request, "words"), truncate=cut, valid=VALID)
         assert made.valid is not None
         return Sets(made.train, made.valid, made.tests)
@@ -82,7 +82,7 @@ class ShortReviewTable(ReviewTable):
 
     def sets(self, request: Request, size: str, data: Path | str | None) -> Sets:
         lengths = (20, 30) if request.smoke else (100, 200)
-        kept = ("last", 3 if request.smoke else self.option(request, "kept"))
+        kept: Truncation = ("last", 3 if request.smoke else self.option(request, "kept"))
         if request.smoke:
             train, valid, test = _tiny(60, 1), _tiny(20, 2), _tiny(20, 3)
         else:

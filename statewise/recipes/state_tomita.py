@@ -82,19 +82,23 @@ class TomitaTable(Recipe):
         return Cost(runs=runs, epochs=0, gpu=runs * SECONDS / 3600, cpu=runs * SECONDS / 3600)
 
     def sheet(self, measured: Sequence[Learnt], request: Request) -> Sheet:
-        columns = ["grammar", "network", "states", "published", "recovered", "faultless in training", "valid %"]
-        columns += ["soft %", "states used", "certified", "steps", "runs", "seconds, median", "seconds, most"]
+        columns = ["grammar", "network", "states", "published", "recovered", "faultless", "valid %"]
+        columns += ["soft %", "states used", "certified", "steps", "runs", "seconds", "at most"]
         return Sheet(columns, [_row(line, runs) for line, runs in group(measured).items()], 2)
 
     def notes(self, measured: Sequence[Learnt]) -> list[str]:
         found = [
             "Recovered: the minimal automaton read off the weights is equivalent to the true one. Nothing but the "
-            "training words decides when the search ends, and with which network; faultless in training says how often "
-            "it ended by itself. Valid is the machine's accuracy on the validation words, soft the network's on the "
-            "training words. Certified is how often the soft network provably equals its machine on words of every "
-            "length, and in brackets the median temperature up to which it does; - where no such proof is known. Each run has words of its own.",
+            "training words decides when the search ends, and with which network; faultless is how often a machine made "
+            "no mistake on them, so that it ended by itself. Valid is the machine's accuracy on the validation words, "
+            "soft the network's on the training words. Certified is how often the soft network provably equals its "
+            "machine on words of every length, and in brackets the median temperature up to which it does. States used, "
+            "steps and seconds are medians. Each run has words of its own.",
         ]
-        failed = [f"{one.name} ({one.found['witness'] or 'the empty word'})" for one in measured if not one.found["recovered"]]
+        if {"5", "6"} & {one.line.row for one in measured}:
+            found.append("Of grammars 5 and 6 the paper reports 97.2 % of the training words and 96.8 % of the others.")
+        missed = [one for one in measured if not one.found["recovered"]]
+        failed = [f"{one.name} ({one.found['witness'] or 'the empty word'})" for one in missed]
         return [*found, *([f"Not recovered, with a word on which they differ: {', '.join(failed)}."] if failed else [])]
 
 
@@ -125,15 +129,14 @@ def _row(line: Line, runs: Sequence[Learnt]) -> list[str]:
         return f"{100 * statistics.fmean(column(name)):.2f}"
 
     states = sorted(set(column("target_states")))
-    seconds, bounds = [run.seconds for run in runs], [one for one in column("certified_temperature") if one is not None]
-    certified = f"{sum(column('certified'))} ({statistics.median(bounds):.2g})" if bounds else "-"
+    seconds, bound = [run.seconds for run in runs], statistics.median(column("certified_temperature"))
     return [
         *(line.row, line.size, "-".join(map(str, dict.fromkeys((states[0], states[-1])))), TOMITA[line.row]),
         f"{sum(column('recovered'))} of {len(runs)}",
         f"{sum(column('exact'))} of {len(runs)}",
         *(share("valid_accuracy"), share("soft_accuracy")),
         f"{statistics.median(column('used_states')):g}",
-        certified,
+        f"{sum(column('certified'))} ({bound:.2g})",
         f"{statistics.median(column('steps')):g}",
         str(len(runs)),
         *(f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"),

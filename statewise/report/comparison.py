@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from statewise.recipes import Measured, Outcome
 from statewise.recipes.cases import Case
+from statewise.recipes.language_recipe import LanguageRecipe
 from statewise.recipes.lines import Line, Made, Mean, Sheet, group
 from statewise.recipes.published import Published
-from statewise.recipes.recipe import LanguageRecipe
 from statewise.report.tables import Table
 from statewise.train.settings import TrainingSettings
 

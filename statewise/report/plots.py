@@ -18,7 +18,7 @@ def plot_curves(
     dashed: Mapping[str, Sequence[float]] | None = None,
     called: str = "validation perplexity",
 ) -> Path:
-    """Draw validation perplexities, or other numbers, over the epochs into a file; the ending of its name says in which format.
+    """Draw validation perplexities, or other numbers, over the epochs; the ending of the file's name says the format.
 
     Args:
         curves: by name; the first number belongs to epoch 1.

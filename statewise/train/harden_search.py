@@ -109,14 +109,14 @@ class Search:
         right = np.take_along_axis(outputs, states, axis=1) == self.words.labels
         self.accuracies = right.mean(axis=1)
         for replica, faultless in enumerate(right.all(axis=1)):
-            machine = self._machine(successors[replica], starts[replica], outputs[replica]) if faultless else None
+            machine = self._machine(successors[replica], int(starts[replica]), outputs[replica]) if faultless else None
             self.seen[replica] = 0 if machine is None else self.seen[replica] * (machine == self.found[replica]) + 1
             self.found[replica] = machine
         self._learn_from_mistakes(right)
 
     def _machine(self, successors: Numbers, start: int, outputs: Numbers) -> MooreMachine:
         names = {"alphabet": self.words.symbols, "classes": self.words.classes}
-        return MooreMachine(transitions=successors, outputs=outputs, start=int(start), **names).minimise()
+        return MooreMachine(transitions=successors, outputs=outputs, start=start, **names).minimise()
 
     def _learn_from_mistakes(self, right: npt.NDArray[np.bool_]) -> None:
         """If a machine knows all that was taught and not the rest, teach the shortest words that it misjudges."""

@@ -27,7 +27,7 @@ from statewise.models import ClassifierConfig
 from statewise.transforms import Zoneout
 
 SEEDS = st.integers(0, 2**32 - 1)
-CELLS = ("gru", "rnn", "mgu", "rac")
+CELLS = ("gru", "rnn", "mgu", "rac", "multiplicative")
 
 
 @given(

@@ -82,7 +82,7 @@ def test_stacks_are_proven_at_argmax() -> None:
     assert found.proof is not None
     assert found.proof.equal
     assert found.proof.certificate is None
-    assert "several layers" in found.proof.sentence
+    assert "no bound on the soft network: it has 2 layers" in found.proof.sentence
 
 
 def test_without_a_start_token_the_empty_word_is_the_machines_own() -> None:

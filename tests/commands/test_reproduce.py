@@ -151,6 +151,11 @@ def test_without_matplotlib_all_else_is_there_and_the_way_to_the_plot_is_told(
         (["noisin/table3", "--seeds", "0"], "--seeds"),
         (["noisin/table4", "--data", "nowhere"], "wikitext-2-v1"),
         (["noisin/table5", "--rows", "gaussian"], "mos, mos+gamma"),
+        (["state-regularized/table1", "--rows", "gru"], "lstm, lstm-p, sr-lstm, sr-lstm-p"),
+        (["state-regularized/table1", "--set", "hidden"], "hidden=64,lr=0.002"),
+        (["state-regularized/table1", "--set", "hiden=3"], "hidden"),
+        (["state-regularized/table7", "--data", "nowhere"], "train-images-idx3-ubyte"),
+        (["state-regularized/tomita", "--count", "0"], "--count"),
     ],
 )
 def test_a_slip_is_explained(refused: Typed, arguments: list[str], wanted: str) -> None:
@@ -186,3 +191,24 @@ def test_the_smoke_of_figure_1_tells_both_curves(typed: Typed, tmp_path: Path) -
     said = typed("reproduce", "noisin/figure1", *SMOKE, "--out", "out")
     assert re.search(r"256-none-seed1111: best validation perplexity", said)
     assert re.search(r"^256-gaussian-recurrent +[\d.]+ +[\d.]+ +[\d.]+ *$", said, re.MULTILINE), said
+
+
+def test_settings_that_are_set_are_recorded_and_have_a_folder_of_their_own(typed: Typed, tmp_path: Path) -> None:
+    arguments = ("reproduce", "state-regularized/table7", *SMOKE, "--rows", "lstm", "--epochs", "1")
+    said = typed(*arguments, "--set", "hidden=5,lr=0.01")
+    assert "hidden=5" in said
+    found = results(tmp_path / "runs" / "state-regularized-table7-smoke-hidden=5-lr=0.01")
+    assert found["request"]["overrides"] == [["hidden", 5], ["lr", 0.01]]
+    assert (found["runs"][0]["model"]["hidden"], found["runs"][0]["settings"]["lr"]) == (5, 0.01)
+    assert "--set hidden=5,lr=0.01" in found["command"]
+    page = (tmp_path / "runs" / "state-regularized-table7-smoke-hidden=5-lr=0.01" / "results.md").read_text()
+    assert "| lstm | mnist | test | 97.70 |" in page
+    assert "validation error after epoch" in page
+
+
+def test_automata_are_learnt_by_a_command_and_have_no_curves(typed: Typed, tmp_path: Path) -> None:
+    said = typed("reproduce", "state-regularized/tomita", "--scale", "smoke", "--rows", "1", "--out", "out")
+    assert re.search(r"^1 +multiplicative +2 +yes +1 of 1 ", said, re.MULTILINE), said
+    assert "Plot: none" in said
+    assert results(tmp_path / "out")["runs"][0]["recovered"] is True
+    assert (tmp_path / "out" / "multiplicative-1-seed0" / "machine.json").exists()

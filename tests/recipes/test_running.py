@@ -66,7 +66,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sample_corpus()
     parts = (TokenStream(part.numpy()) for part in (whole.train[:1500], whole.valid[:150], whole.test[:150]))
     short = Corpus(whole.name, whole.vocabulary, *parts)
-    monkeypatch.setattr("statewise.recipes.recipe.sample_corpus", lambda: short)
+    monkeypatch.setattr("statewise.recipes.language_recipe.sample_corpus", lambda: short)
 
 
 @pytest.mark.usefixtures("brief")
