@@ -25,8 +25,8 @@ COLDEST = 1e-6
 def certify(extraction: Extraction, *, temperature: float | None = None) -> Certificate:
     """Try to prove that the soft network equals its automaton on all words.
 
-    Bounds on the weights that a state of the mixture gives to other centroids are searched for: from 0 on, each is raised
-    to what the steps into the state need, until one more step exceeds none of them.
+    Bounds on the weights that a state of the mixture gives to other centroids are searched for: from 0 on, each is
+    raised to what the steps into the state need, until one more step exceeds none of them.
 
     Args:
         extraction: of a network with one layer, in float64.

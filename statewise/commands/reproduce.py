@@ -11,11 +11,13 @@ from typing import Any
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands.classify import SMALL
 from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread, split_list
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
-from statewise.recipes.lines import Made, group
+from statewise.recipes.examples import ExampleCase
+from statewise.recipes.lines import Made, Step, group
 from statewise.recipes.request import PLACEMENTS
 from statewise.recipes.results import write_results
 from statewise.report import Table, compare_with_published, plot_curves
@@ -45,6 +47,7 @@ def parser() -> ArgumentParser:
     add("--set", type=str, default="", help="other settings of model and training, such as hidden=64,lr=0.002")
     add("--precision", choices=PRECISIONS, default="tf32", help="of matrix products on an accelerator")
     add("--dynamic", choices=("old", "new"), default="old", help="noisin/table5: convention of dynamic evaluation")
+    add("--jobs", type=int, default=1, help="how many runs at a time, on a CPU, each in a process with one thread")
     add("--device", **DEVICE)
     add("--scale", choices=("full", "smoke"), default="full", help="smoke: tiny networks on embedded data")
     add("--data", type=str, help="the folder of the data set; else STATEWISE_DATA, else ../shared/data")
@@ -71,7 +74,7 @@ def run(arguments: Any, console: Console) -> None:
             where="reproduce", got="several processes", wanted="one", remedy="Start it without torchrun, or once a row."
         )
     recipe, request, device = find_recipe(arguments.table), _request(arguments), find_device(arguments.device)
-    recipe.complete(request)  # a slip is told before anything is made
+    planned = recipe.planned(recipe.complete(request))  # a slip is told before anything is made
     folder = Path(arguments.out or _folder(recipe.name, request))
     command = _command(arguments)
 
@@ -83,13 +86,27 @@ def run(arguments: Any, console: Console) -> None:
         write_atomically(folder / "results.md", "\n\n".join(parts))
 
     told = None if arguments.quiet else console
-    with one_thread(request.smoke):
-        outcome = reproduce(recipe, request, folder, data=arguments.data, device=device, console=told, after_each=write)
+    with one_thread(request.smoke or (device.type == "cpu" and all(map(_small, planned)))):
+        outcome = reproduce(
+            recipe,
+            request,
+            folder,
+            data=arguments.data,
+            device=device,
+            console=told,
+            after_each=write,
+            jobs=arguments.jobs,
+        )
         write(outcome)
     compare_with_published(outcome).print(console)
     if outcome.recipe.train_curve or (arguments.curves and outcome.recipe.curve[0]):
         curves(outcome).print(console)
     say(console, _drawn(outcome, folder))
+
+
+def _small(step: Step) -> bool:
+    """Whether a network is so small that one thread is faster than several."""
+    return isinstance(step, ExampleCase) and step.config.hidden <= SMALL
 
 
 def catalogue() -> Table:

@@ -14,6 +14,7 @@ from statewise.errors import DivergedError
 from statewise.recipes.lines import Step
 from statewise.recipes.recipe import Recipe
 from statewise.recipes.request import Request
+from statewise.recipes.together import make_together
 from statewise.train.telling import say
 
 
@@ -47,6 +48,7 @@ def reproduce(
     device: torch.device | str = "cpu",
     console: Console | None = None,
     after_each: Callable[[Outcome], None] | None = None,
+    jobs: int = 1,
 ) -> Outcome:
     """Make the runs behind a table, those that are still to be made.
 
@@ -60,8 +62,11 @@ def reproduce(
         device: where to compute.
         console: where to tell of the progress; None for silence.
         after_each: called when a run is finished, or was found to be.
+        jobs: how many runs at a time, each in a process of its own.
     """
     request = recipe.complete(request)
+    if jobs != 1:
+        make_together(recipe, request, folder, jobs=jobs, data=data, device=device, console=console)
     maker = recipe.maker(request, Path(folder), data=data, device=torch.device(device), console=console)
     outcome = Outcome(recipe, request, maker.data)
     steps = recipe.planned(request)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from statewise.models import ClassifierConfig
 from statewise.models.steps import StepConfig
-from statewise.recipes.examples import ExampleCase, ExampleMaker, Judged, Sets, number
+from statewise.recipes.examples import ExampleCase, ExampleMaker, Scored, Sets, number
 from statewise.recipes.lines import Line, Mean, Sheet, group
 from statewise.recipes.recipe import Recipe
 from statewise.recipes.request import Request
@@ -115,14 +115,14 @@ class ExampleTable(Recipe):
     def describe(self, data: Mapping[str, Sets]) -> dict[str, Any]:
         return {"name": self.data, "examples": {size: sets.counts for size, sets in data.items()}}
 
-    def sheet(self, measured: Sequence[Judged], request: Request) -> Sheet:
+    def sheet(self, measured: Sequence[Scored], request: Request) -> Sheet:
         foreign = " (not comparable)" if request.smoke or not self.comparable else ""
         columns = ["row", "size", "test set", f"{self.reference}{foreign}", f"{self.metric.name}, mean", "median"]
         columns += ["best by validation", "runs", "epochs", "seconds"]
         rows = [self._row(line, runs, name) for line, runs in group(measured).items() for name in runs[0].tests]
         return Sheet(columns, rows, 3)
 
-    def notes(self, measured: Sequence[Judged]) -> list[str]:
+    def notes(self, measured: Sequence[Scored]) -> list[str]:
         return [
             "The best epoch by validation; means ± standard deviations and medians over the seeds; 'best by "
             f"validation' is the seed with the {'smallest loss' if self.metric.key == 'loss' else 'fewest errors'} on "
@@ -140,7 +140,7 @@ class ExampleTable(Recipe):
         settings = replace(settings, epochs=epochs, seed=seed, precision=request.precision)
         return replace(settings, batch=16, evaluation_batch=64) if request.smoke else settings
 
-    def _row(self, line: Line, runs: Sequence[Judged], name: str) -> list[str]:
+    def _row(self, line: Line, runs: Sequence[Scored], name: str) -> list[str]:
         digits, beside = self.metric.digits, self.beside(line.size, line.row).get(name)
         values = [self.metric.of(run.tests[name]) for run in runs]
         first, then = ("loss", "error") if self.metric.key == "loss" else ("error", "loss")

@@ -94,7 +94,7 @@ class ExampleCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged(Made):
+class Scored(Made):
     """What one run of a classifier came to.
 
     Args:
@@ -131,7 +131,7 @@ class ExampleMaker:
         self.load, self.folder, self.device, self.console = load, folder, device, console
         self.data: dict[str, Sets] = {}
 
-    def make(self, step: ExampleCase, number: str) -> tuple[Judged, bool]:
+    def make(self, step: ExampleCase, number: str) -> tuple[Scored, bool]:
         """What a run came to, and whether it was there.
 
         Args:
@@ -149,10 +149,10 @@ class ExampleMaker:
         train: Any = train_steps if isinstance(step.config, StepConfig) else train_classifier
         options: dict[str, Any] = {"device": self.device, "resume": True, "console": self.console}
         train(step.config, step.settings, sets.train, sets.valid, sets.tests, place, **options)
-        return _judged(step, sets, RunFolder(place).metrics()), False
+        return _scored(step, sets, RunFolder(place).metrics()), False
 
 
-def finished(case: ExampleCase, sets: Sets, folder: Path) -> Judged | None:
+def finished(case: ExampleCase, sets: Sets, folder: Path) -> Scored | None:
     """The numbers of a run, if it has all its epochs or ended by its own rule, and was tested on these sets.
 
     Args:
@@ -170,10 +170,10 @@ def finished(case: ExampleCase, sets: Sets, folder: Path) -> Judged | None:
     other = differences({part: there.get(part) for part in wanted}, wanted, free)
     if other or not records or "tests" not in records[-1]:
         return None
-    judged = _judged(case, sets, records)
+    scored = _scored(case, sets, records)
     # A run that ended before the epochs it was told has ended by its patience.
-    ended = judged.epochs < there["training"]["epochs"]
-    return judged if ended or judged.epochs >= case.settings.epochs else None
+    ended = scored.epochs < there["training"]["epochs"]
+    return scored if ended or scored.epochs >= case.settings.epochs else None
 
 
 @cache
@@ -183,10 +183,11 @@ def _parameters(config: ClassifierConfig | StepConfig, tokens: int | None, class
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _judged(case: ExampleCase, sets: Sets, records: Sequence[Mapping[str, Any]]) -> Judged:
-    curve, last, about = [record for record in records if "epoch" in record], records[-1], about_examples(sets.train)
+def _scored(case: ExampleCase, sets: Sets, records: Sequence[Mapping[str, Any]]) -> Scored:
+    curve, last = [_numbers(record) for record in records if "epoch" in record], records[-1]
+    about = about_examples(sets.train)
     tokens = None if about["symbols"] is None else len(about["symbols"])
-    return Judged(
+    return Scored(
         name=case.name,
         line=case.line,
         seed=case.settings.seed,
@@ -198,6 +199,11 @@ def _judged(case: ExampleCase, sets: Sets, records: Sequence[Mapping[str, Any]])
         curve=curve,
         parameters=_parameters(case.config, tokens, len(about["classes"])),
     )
+
+
+def _numbers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of an epoch with its losses and errors as numbers."""
+    return {name: number(value) if name.endswith(("loss", "error")) else value for name, value in record.items()}
 
 
 def number(value: Any) -> float:

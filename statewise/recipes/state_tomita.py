@@ -89,11 +89,11 @@ class TomitaTable(Recipe):
     def notes(self, measured: Sequence[Learnt]) -> list[str]:
         found = [
             "Recovered: the minimal automaton read off the weights is equivalent to the true one. Nothing but the "
-            "training words decides when the search ends, and with which network; faultless is how often a machine made "
-            "no mistake on them, so that it ended by itself. Valid is the machine's accuracy on the validation words, "
-            "soft the network's on the training words. Certified is how often the soft network provably equals its "
-            "machine on words of every length, and in brackets the median temperature up to which it does. States used, "
-            "steps and seconds are medians. Each run has words of its own.",
+            "training words decides when the search ends, and with which network; faultless is how often a machine "
+            "made no mistake on them, so that it ended by itself. Valid is the machine's accuracy on the validation "
+            "words, soft the network's on the training words. Certified is how often the soft network provably equals "
+            "its machine on words of every length, and in brackets the median temperature up to which it does. States "
+            "used, steps and seconds are medians. Each run has words of its own.",
         ]
         if {"5", "6"} & {one.line.row for one in measured}:
             found.append("Of grammars 5 and 6 the paper reports 97.2 % of the training words and 96.8 % of the others.")

@@ -12,6 +12,7 @@ from statewise.train.dynamic import dynamic_evaluation, gradient_statistics
 from statewise.train.dynamic_steps import GradientStatistics
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 from statewise.train.fit import TrainingResult, load_language_model, train_language_model
+from statewise.train.harden import AUTOMATON, Hardening, LearntAutomaton, learn_automaton
 from statewise.train.language import LanguageTraining, Update
 from statewise.train.plan import CaptureError, CaptureWarning, StepPlan
 from statewise.train.precision import precisely
@@ -25,6 +26,7 @@ from statewise.train.tensorboard import TensorBoard
 from statewise.train.watch import Watch
 
 __all__ = [
+    "AUTOMATON",
     "Averaging",
     "CaptureError",
     "CaptureWarning",
@@ -35,8 +37,10 @@ __all__ = [
     "Divide",
     "EarlyStopping",
     "GradientStatistics",
+    "Hardening",
     "Judged",
     "LanguageTraining",
+    "LearntAutomaton",
     "Measured",
     "NoiseRamp",
     "NonMonotone",
@@ -56,6 +60,7 @@ __all__ = [
     "evaluate_with_noise",
     "gradient_statistics",
     "language_statistics",
+    "learn_automaton",
     "load_classifier",
     "load_language_model",
     "load_steps",

@@ -163,6 +163,11 @@ def _message(search: Search, states: int, accuracy: float, exact: bool, seconds:
     spent = f"{search.steps} steps of {search.settings.restarts} networks, {seconds:.1f} s"
     if exact:
         return f"A machine of {states} states classifies all {len(search.words)} words rightly ({spent})."
+    if accuracy == 1.0:
+        return (
+            f"The last machine, of {states} states, classifies all words rightly, but had not come to rest ({spent}). "
+            "Try more steps."
+        )
     return (
         f"No machine classifies all words rightly; the best, of {states} states, agrees with {accuracy:.2%} ({spent}). "
         f"Try more centroids than {search.replicas.centroids.k} (the language may need more states), "

@@ -12,7 +12,7 @@ from statewise.recipes.running import parameters
 
 def steps_of(name: str, **asked: object) -> list[Step]:
     recipe = find_recipe(name)
-    return recipe.steps(recipe.complete(Request(**asked)))  # type: ignore[arg-type]
+    return list(recipe.steps(recipe.complete(Request(**asked))))  # type: ignore[arg-type]
 
 
 def case_of(name: str, **asked: object) -> Case:

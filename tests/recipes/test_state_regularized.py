@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
 from statewise.recipes.automata import AutomatonCase
 from statewise.recipes.cases import Case
 from statewise.recipes.example_table import ExampleTable
-from statewise.recipes.examples import ExampleCase, Judged, finished
+from statewise.recipes.examples import ExampleCase, Scored, finished
 from statewise.recipes.lines import Line
 from statewise.recipes.published_states import PARENTHESES, TABLE1, TABLE2
 from statewise.recipes.results import write_results
@@ -58,7 +59,7 @@ def test_the_smoke_of_every_table_runs_and_names_every_test_of_every_row(tmp_pat
     found = json.loads(write_results(outcome, tmp_path, device=CPU, command="typed").read_text())
     assert found["comparable"] is False
     assert set(found["data"]["examples"]) == set(recipe.sizes)
-    assert found["runs"][0]["model"]["cell"] == "peephole" if name.endswith("table2") else "lstm"
+    assert found["runs"][0]["model"]["cell"] == ("peephole" if name.endswith("table2") else "lstm")
     assert {run["seed"] for run in found["runs"]} == {1111}
 
 
@@ -121,7 +122,7 @@ def test_seeds_are_told_as_mean_median_and_the_best_by_validation() -> None:
     recipe = find_recipe("state-regularized/table1")
     errors = {1111: (0.3, 0.01), 1112: (0.1, 0.05), 1113: (0.2, 0.30)}  # on validation, on every test
     measured = [
-        Judged(
+        Scored(
             name=f"small-sr-lstm-p-seed{seed}",
             line=Line(row="sr-lstm-p", size="small"),
             seed=seed,
@@ -215,8 +216,6 @@ def test_an_automaton_is_learnt_judged_written_and_found_again(tmp_path: Path) -
 
 def test_a_machine_that_is_not_the_true_one_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def short(*arguments: Any, **options: Any) -> LearntAutomaton:
-        from dataclasses import replace
-
         return learn_automaton(*arguments, hardening=replace(options["hardening"], steps=1, restarts=1))
 
     monkeypatch.setattr("statewise.recipes.automata.learn_automaton", short)
