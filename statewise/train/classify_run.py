@@ -162,8 +162,10 @@ class _ExampleDriver(Driver[ExampleTraining]):
         note = f"error {100 * record['valid_error']:.2f} %"
         if "valid_argmax_error" in record:
             note += f", argmax {100 * record['valid_argmax_error']:.2f} %"
-        if record["noise"] if self.training.noise.most else False:
+        if record.get("noise"):
             note += f", noise {record['noise']:.2f}"
+        if record["skipped"]:
+            note += f", {record['skipped']} updates left out: their gradient overflowed"
         if not self.training.curriculum.complete:
             note += f", to length {record['longest']}"
         progress.end_epoch(note=note, train=record["train_loss"], valid=record["valid_loss"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class EagerStep:
         loss: a function ``(model, *arguments) -> scalar`` or ``-> (scalar, tensors)``.
         optimizer: the optimiser.
         clip: the largest norm of the gradient of all that the optimiser moves; None for no clipping.
+        skipped: counts the steps whose gradient was not finite, which then move nothing; None lets them move.
 
     >>> model = nn.Linear(2, 1, bias=False)
     >>> step = EagerStep(model, lambda model, x: model(x).sum(), torch.optim.SGD(model.parameters(), lr=0.5), 1.0)
@@ -37,6 +39,7 @@ class EagerStep:
     loss: Callable[..., Any]
     optimizer: Optimizer
     clip: float | None
+    skipped: Tensor | None = None
 
     def __call__(self, arguments: tuple[Any, ...]) -> Outcome:
         for parameter in self.parameters():
@@ -47,10 +50,23 @@ class EagerStep:
         torch.clear_autocast_cache()
         with _without_autocast():
             outcome.value.backward()
-            if self.clip is not None:
-                clip_grad_norm_(self.moved(), self.clip)
+            self._clip()
             self.optimizer.step()
         return outcome.map(Tensor.detach)
+
+    def _clip(self) -> None:
+        if self.clip is None and self.skipped is None:
+            return
+        norm = clip_grad_norm_(self.moved(), math.inf if self.clip is None else self.clip)
+        if self.skipped is None:
+            return
+        # Nothing of it waits for the device, so that it can be captured. A norm that is not finite has made every
+        # gradient 0 or NaN, unless there is no clipping: then what is finite must go too.
+        finite = norm.isfinite()
+        self.skipped.add_(~finite)
+        for parameter in self.moved():
+            if parameter.grad is not None:
+                parameter.grad.mul_(finite).nan_to_num_(0.0, 0.0, 0.0)
 
     def moved(self) -> list[nn.Parameter]:
         """The parameters that the optimiser moves."""

@@ -61,8 +61,8 @@ class ExampleTraining:
         self.train, self.valid, self.world = train, valid, World()
         self.position, self.best, self.lr = Position(), Best(), settings.lr
         self.centroids, self.begin = any(model.config.centroids), model.config.temperature
-        options = {"lr": settings.lr, "weight_decay": settings.weight_decay, "alpha": DECAY}
-        self.optimizer = build_optimizer(settings.optimizer, model.parameters(), **options)  # type: ignore[arg-type]
+        rates = {"lr": settings.lr, "weight_decay": settings.weight_decay, "alpha": DECAY}
+        self.optimizer = build_optimizer(settings.optimizer, model.parameters(), **rates)  # type: ignore[arg-type]
         start = settings.curriculum_start
         self.curriculum = Curriculum(
             train.lengths,
@@ -79,7 +79,10 @@ class ExampleTraining:
         # On a CPU nothing waits, and a look after every step finds the first tensor that went wrong.
         self.watch = Watch(every=1 if device.type == "cpu" else 50, diverged=None if harder else 1.0)
         graph = False if train.ragged else graph
-        self.step = TrainingStep(model, self._loss, self.optimizer, clip=settings.clip, graph=graph)
+        # Through hundreds of steps a gradient may overflow once in a while, where the loss does not: it is left out.
+        self.skipped = torch.zeros((), dtype=torch.int64, device=device)
+        options = {"clip": settings.clip, "graph": graph, "skipped": self.skipped}
+        self.step = TrainingStep(model, self._loss, self.optimizer, **options)
         self.sums = torch.zeros(2, dtype=torch.float64, device=device)  # of losses, and of wrong answers
         self.checkpoint: str | None = None  # the last good resume point, for the error of a run that comes to nothing
         self._planned: tuple[tuple[int, int], EpochBatches, Tensor] | None = None
@@ -128,6 +131,7 @@ class ExampleTraining:
             **({} if hard is None else {"valid_argmax_error": hard.error, "temperature": temperature, "noise": noise}),
             "longest": longest,
             "lr": self._rate(0.0, self.position.epoch - 1),
+            "skipped": int(self.skipped),
         }
         if self.divide is not None:
             set_lr(self.optimizer, self.lr)
@@ -135,6 +139,7 @@ class ExampleTraining:
             self.lr = float(self.optimizer.param_groups[0]["lr"])
         self.position.batch = 0
         self.sums.zero_()
+        self.skipped.zero_()
         return record
 
     def measured(self, examples: OnDevice) -> tuple[Measured, Measured | None]:
@@ -165,7 +170,7 @@ class ExampleTraining:
         tensors = {f"model.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
         tensors |= {f"best.{name}": weight for name, weight in self.best.weights.items()}
         tensors |= {f"optimizer.{name}": tensor for name, tensor in moments(self.optimizer)}
-        tensors |= {"sums": self.sums, **generators(self.device)}
+        tensors |= {"sums": self.sums, "skipped": self.skipped, **generators(self.device)}
         document = {"position": vars(self.position), "best": self.best.state(), "lr": self.lr}
         document |= {"device": self.device.type}
         return tensors, document | {name: rule.state() for name, rule in self._rules().items()}
@@ -184,6 +189,7 @@ class ExampleTraining:
         self.position, self.lr = Position(**document["position"]), float(document["lr"])
         load_moments(self.optimizer, part(tensors, "optimizer"))
         self.sums.copy_(tensors["sums"])
+        self.skipped.copy_(tensors["skipped"])
         load_generators(tensors, self.device)
         for name, rule in self._rules().items():
             rule.load_state(document[name])

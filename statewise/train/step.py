@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import LBFGS, Optimizer
 
 from statewise.errors import ArgumentError, DtypeError
@@ -55,6 +55,8 @@ class TrainingStep:
             False never captures.
         warmup: how many calls of a kind run eagerly before the capture.
         keep: how many graphs are kept; the one that was not used for longest goes.
+        skipped: a whole number in a tensor on the model's device, to which one is added for every step whose gradient
+            is not finite; such a step moves the weights by no gradient. None lets it move them, as by hand.
 
     >>> import torch
     >>> model = nn.Linear(3, 1)
@@ -77,11 +79,12 @@ class TrainingStep:
         graph: Literal["auto"] | bool = "auto",
         warmup: int = 3,
         keep: int = 8,
+        skipped: Tensor | None = None,
     ) -> None:
         _check_parts(model, loss, optimizer)
         _check_settings(clip=clip, graph=graph, warmup=warmup, keep=keep)
         self.graph = graph
-        self._step = EagerStep(model, loss, optimizer, clip)
+        self._step = EagerStep(model, loss, optimizer, clip, skipped)
         self._graphs = Graphs(self._step, warmup=warmup, keep=keep)
         self._plan = StepPlan(captured=False, why_not="the step has not been called yet")
         self._warned = False

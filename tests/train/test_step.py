@@ -295,3 +295,30 @@ def test_an_error_of_the_loss_is_its_own_and_nothing_has_moved() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         step(torch.ones(5, 7))
     assert torch.equal(model.weight, before)
+
+
+class TestGradientsThatOverflow:
+    @staticmethod
+    def step(skipped: torch.Tensor | None, clip: float | None) -> tuple[nn.Linear, TrainingStep]:
+        model = nn.Linear(2, 1, bias=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        return model, TrainingStep(model, lambda model, x: model(x).sum(), optimizer, clip=clip, skipped=skipped)
+
+    @pytest.mark.parametrize("clip", [None, 1.0])
+    @pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+    def test_they_are_counted_and_move_nothing(self, clip: float | None, bad: float) -> None:
+        skipped = torch.zeros((), dtype=torch.int64)
+        model, step = self.step(skipped, clip)
+        before = model.weight.detach().clone()
+        step(torch.tensor([[bad, 1.0]]))
+        assert torch.equal(model.weight, before)
+        assert int(skipped) == 1
+        step(torch.tensor([[3.0, 4.0]]))
+        assert int(skipped) == 1
+        gradient = torch.tensor([[3.0, 4.0]]) / (1.0 if clip is None else 5.0)
+        torch.testing.assert_close(model.weight, before - 0.1 * gradient)
+
+    def test_without_a_count_they_are_used_as_by_hand(self) -> None:
+        model, step = self.step(None, None)
+        step(torch.tensor([[float("nan"), 1.0]]))
+        assert model.weight.isnan().any()
