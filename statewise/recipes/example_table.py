@@ -71,6 +71,7 @@ class ExampleTable(Recipe):
     metric: Metric
     reference = "published"
     smoke_epochs = 2
+    epochs_by_size: Mapping[str, int] = {}
     curve = ("valid_error", "validation error")
 
     @abstractmethod
@@ -130,13 +131,18 @@ class ExampleTable(Recipe):
             *self.remarks(),
         ]
 
+    def complete(self, request: Request) -> Request:
+        whole = super().complete(request)
+        # What is not asked for depends on the size, of which there may be several.
+        return whole if request.epochs or request.smoke else replace(whole, epochs=None)
+
     def remarks(self) -> list[str]:
         """What is to be said of this table."""
         return []
 
     def _told(self, request: Request, size: str, row: str, seed: int) -> ClassifierSettings:
         settings = self.settings(request, size, row)
-        epochs = request.epochs or self.epochs
+        epochs = request.epochs or self.epochs_by_size.get(size, self.epochs)
         settings = replace(settings, epochs=epochs, seed=seed, precision=request.precision)
         return replace(settings, batch=16, evaluation_batch=64) if request.smoke else settings
 
