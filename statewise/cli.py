@@ -89,7 +89,7 @@ def _parser() -> ArgumentParser:
     commands.add_subcommand("demo", _demo(), help="train a plain and three regularized networks, and compare them")
     commands.add_subcommand("doctor", _doctor(), help="tell what runs here: versions, threads, engine, C++ kernel")
     training = train.parser()
-    commands.add_subcommand("train", training, help="train a language model on a text of yours")
+    commands.add_subcommand("train", training, help="train a language model or a classifier on data of yours")
     train.add_kinds(training)
     commands.add_subcommand("evaluate", evaluate.parser(), help="score a text by a trained model")
     commands.add_subcommand("generate", generate.parser(), help="let a trained model go on from a prompt")

@@ -22,7 +22,7 @@ from statewise.automata import (
     verify,
 )
 from statewise.automata.words import number_of_words
-from statewise.commands.shared import command_parser
+from statewise.commands.shared import command_parser, one_thread
 from statewise.errors import ArgumentError, DataError, NotMemorylessError, RunFolderError
 from statewise.models import SequenceClassifier
 from statewise.report import save_drawing
@@ -68,7 +68,7 @@ def run(arguments: Any, console: Console) -> None:
     targets = _targets(arguments)
     model, classes = _load(arguments.run)
     words, labels = (None, None) if arguments.words is None else read_words(Path(arguments.words), model, classes)
-    with warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         # What they say is printed.
         warnings.simplefilter("ignore", ApproximateExtractionWarning)
         warnings.simplefilter("ignore", UnfaithfulMachineWarning)
@@ -77,9 +77,10 @@ def run(arguments: Any, console: Console) -> None:
             if arguments.count
             else _exact(model, words, labels, classes)
         )
+        checked = str(verify(model, machine, random_words=arguments.check))
     _show(console, machine)
     say(console, told)
-    say(console, str(verify(model, machine, random_words=arguments.check)))
+    say(console, checked)
     for target in targets:
         if target.suffix in (".svg", ".png") and len(machine) > MOST_DRAWN:
             say(console, f"Not drawn: {len(machine)} states; a drawing is readable up to about 30.")

@@ -19,7 +19,7 @@ class ClassifierConfig(RecurrentConfig):
     The defaults are those of Wang & Niepert 2019, section 5 and supplement; widths are the user's.
 
     Args:
-        cell: "gru", "lstm", "peephole", "rnn", "mgu" or "rac".
+        cell: "gru", "lstm", "peephole", "rnn", "mgu", "rac" or "multiplicative".
         hidden: the width of each layer.
         layers: how many lie on each other.
         embedding: the width of token embeddings; None means ``hidden``; idle for features.

@@ -47,7 +47,7 @@ class LanguageModelConfig:
     """Everything that makes a language model, but its weights and the size of its vocabulary.
 
     Args:
-        cell: "lstm", "gru", "rnn", "mgu", "peephole" or "rac".
+        cell: "lstm", "gru", "rnn", "mgu", "peephole", "rac" or "multiplicative".
         nonlinearity: of the "rnn" cell.
         hidden: the width of each layer, from the bottom.
         embedding: the width of the embedding; None means that of the top layer.

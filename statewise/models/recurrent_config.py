@@ -21,7 +21,7 @@ class RecurrentConfig:
     """What makes the recurrent stack of a classifier; see :class:`ClassifierConfig` and :class:`StepConfig`.
 
     Args:
-        cell: "gru", "lstm", "peephole", "rnn", "mgu" or "rac".
+        cell: "gru", "lstm", "peephole", "rnn", "mgu", "rac" or "multiplicative".
         hidden: the width of each layer.
         layers: how many lie on each other.
         embedding: the width of token embeddings; None means ``hidden``.

@@ -23,7 +23,7 @@ class StepConfig(RecurrentConfig):
     """Everything that makes a classifier of steps, but its weights, its tokens and its classes.
 
     Args:
-        cell: "gru", "lstm", "peephole", "rnn", "mgu" or "rac".
+        cell: "gru", "lstm", "peephole", "rnn", "mgu", "rac" or "multiplicative".
         hidden: the width of each layer.
         layers: how many lie on each other.
         embedding: the width of token embeddings; None means ``hidden``; idle for features.
