@@ -12,7 +12,7 @@ from statewise.automata.converters import from_aalpy, from_automata_lib, to_aalp
 from statewise.automata.counter_machine import CounterMachine, Move, counter_machine
 from statewise.automata.counters import Counters, depth, find_counters
 from statewise.automata.counting import ApproximateExtractionWarning, Counting, count
-from statewise.automata.counts import count_words, sample_words, words_of
+from statewise.automata.counts import count_words, words_of
 from statewise.automata.dot import from_dot, to_dot
 from statewise.automata.draw import describe, to_svg
 from statewise.automata.extract import Extraction, extract
@@ -119,7 +119,6 @@ __all__ = [
     "repair_set",
     "reversal",
     "right_quotient",
-    "sample_words",
     "save_machine",
     "shortest_word",
     "star",

@@ -11,7 +11,7 @@ import numpy as np
 
 from statewise.automata.moore import MooreMachine
 from statewise.automata.words import Text, all_words, number_of_words, random_words
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, ShapeError
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,13 @@ def _checked(found: Any, words: Sequence[Text], machine: MooreMachine) -> np.nda
     if classes.shape != (len(words),):
         raise ShapeError(
             where="agreement.classify", got=classes.shape, wanted=f"one class for each of {len(words)} words"
+        )
+    if classes.dtype.kind not in "iub":
+        raise DtypeError(
+            where="agreement.classify",
+            got=f"dtype {classes.dtype}",
+            wanted="class numbers, which are whole",
+            remedy="Of scores take the place of the largest: scores.argmax(1).",
         )
     classes = classes.astype(np.int64)
     if not 0 <= classes.min() <= classes.max() < len(machine.classes):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from statewise.automata.moore import MooreMachine
 from statewise.automata.symbols import text_or_tuple
 from statewise.errors import ArgumentError
@@ -22,17 +26,15 @@ def witness(a: MooreMachine, b: MooreMachine) -> str | tuple[str, ...] | None:
     >>> witness(even, none), witness(even, even)
     ('1', None)
     """
-    require_same_alphabet(a, b, "witness")
     _require_same_classes(a, b)
-    rows_b = b.transitions[:, b.encode(a.alphabet)].tolist()
-    names_a = [a.classes[output] for output in a.outputs.tolist()]
-    names_b = [b.classes[output] for output in b.outputs.tolist()]
-    rows_a = a.transitions.tolist()
+    b = in_order_of(a, b, "witness")
+    rows_a, rows_b = a.transitions.tolist(), b.transitions.tolist()
+    outputs_a, outputs_b = a.outputs.tolist(), b.outputs.tolist()
     first = (a.start, b.start)
     came_from: dict[tuple[int, int], tuple[tuple[int, int], int] | None] = {first: None}
     order = [first]
     for pair in order:
-        if names_a[pair[0]] != names_b[pair[1]]:
+        if outputs_a[pair[0]] != outputs_b[pair[1]]:
             return text_or_tuple(_trace(pair, came_from, a.alphabet), a.alphabet)
         for symbol, after in enumerate(zip(rows_a[pair[0]], rows_b[pair[1]], strict=True)):
             if after not in came_from:
@@ -56,8 +58,36 @@ def equivalent(a: MooreMachine, b: MooreMachine) -> bool:
     return witness(a, b) is None
 
 
-def require_same_alphabet(a: MooreMachine, b: MooreMachine, where: str) -> None:
-    """An error unless both machines have the same symbols, in whatever order.
+def in_order_of(a: MooreMachine, b: MooreMachine, where: str) -> MooreMachine:
+    """The second machine with symbols and classes in the order of the first, so that their numbers mean the same.
+
+    Classes of other names stay as they are: then the second of two accepts, whatever it is called.
+
+    Args:
+        a: a machine.
+        b: a machine over the same symbols, in whatever order.
+        where: what asks for it.
+
+    >>> import numpy as np
+    >>> a = MooreMachine(alphabet=("0", "1"), transitions=np.array([[0, 1], [1, 1]]), outputs=np.array([0, 1]))
+    >>> b = MooreMachine(
+    ...     alphabet=("1", "0"),
+    ...     transitions=np.array([[1, 0], [1, 1]]),
+    ...     outputs=np.array([1, 0]),
+    ...     classes=("accept", "reject"),
+    ... )
+    >>> in_order_of(a, b, "here") == a
+    True
+    """
+    b = with_symbols_of(a, b, where)
+    if a.classes == b.classes or set(a.classes) != set(b.classes):
+        return b
+    numbers = np.array([a.class_number(name) for name in b.classes])
+    return replace(b, outputs=numbers[b.outputs], classes=a.classes)
+
+
+def with_symbols_of(a: MooreMachine, b: MooreMachine, where: str) -> MooreMachine:
+    """The second machine with its symbols in the order of the first; an error unless both have the same.
 
     Args:
         a: a machine.
@@ -72,6 +102,7 @@ def require_same_alphabet(a: MooreMachine, b: MooreMachine, where: str) -> None:
             wanted="two machines over one alphabet",
             remedy="Widen both with over(machine, alphabet) first.",
         )
+    return replace(b, alphabet=a.alphabet, transitions=b.transitions[:, b.encode(a.alphabet)])
 
 
 def _require_same_classes(a: MooreMachine, b: MooreMachine) -> None:

@@ -13,6 +13,7 @@ from statewise.automata.label_places import bounds, place_labels
 from statewise.automata.layout import place_states
 from statewise.automata.moore import MooreMachine
 from statewise.automata.picture import FONT, LINE, Arrow, Circle, Picture
+from statewise.automata.questions import dead_ends
 from statewise.automata.routes import Routes, head
 from statewise.errors import ArgumentError
 
@@ -99,8 +100,7 @@ def sinks(machine: MooreMachine) -> list[int]:
     """
     if len(machine.classes) != 2:
         return []
-    staying = (machine.transitions == np.arange(len(machine))[:, None]).all(1) & (machine.outputs == 0)
-    return [int(state) for state in np.flatnonzero(staying) if state != machine.start]
+    return [int(state) for state in np.flatnonzero(dead_ends(machine)) if state != machine.start]
 
 
 def _titles(machine: MooreMachine, shown: list[int]) -> dict[tuple[int, int], str]:

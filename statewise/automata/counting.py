@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,6 +16,20 @@ from statewise.errors import ArgumentError, LengthError, NotMemorylessError, Unk
 from statewise.models import SequenceClassifier
 
 RUNS = ("soft", "hard")
+
+
+@runtime_checkable
+class Numbered(Protocol):
+    """Words as places in an alphabet, such as ``statewise.data.Sequences``."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The alphabet."""
+
+    def __len__(self) -> int: ...
+
+    def word(self, index: int) -> list[int]:
+        """The symbols of one word, by their places in the alphabet."""
 
 
 class ApproximateExtractionWarning(UserWarning):
@@ -54,7 +69,7 @@ class Counting:
 
 def count(
     model: SequenceClassifier,
-    words: Sequence[Word],
+    words: Sequence[Word] | Numbered,
     *,
     run: str = "soft",
     classes: Sequence[str] | None = None,
@@ -69,7 +84,7 @@ def count(
 
     Args:
         model: a classifier of tokens with centroids in at least one layer.
-        words: at least one.
+        words: at least one; or labelled words such as ``statewise.data.Sequences``, whose labels do not count.
         run: "soft" only labels the network's own states; "hard" moves it onto the best centroid at every step.
         classes: the names of the classes.
         batch: how many words run at once.
@@ -79,6 +94,7 @@ def count(
     >>> len(found.machine), found.ambiguity, found.unseen
     (2, 0.0, 0)
     """
+    words = _spelt(words)
     layers = _checked(model, words, run)
     if run == "hard":
         model = model.with_transition("argmax")
@@ -122,6 +138,12 @@ def count(
         approximate=approximate,
         unread=unread,
     )
+
+
+def _spelt(words: Sequence[Word] | Numbered) -> Sequence[Word]:
+    if not isinstance(words, Numbered):
+        return words
+    return [[words.symbols[token] for token in words.word(index)] for index in range(len(words))]
 
 
 def _checked(model: SequenceClassifier, words: Sequence[Word], run: str) -> list[int]:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, count, islice
 
 from statewise.automata.moore import MooreMachine
+from statewise.automata.moore_table import Class
 from statewise.automata.symbols import text_or_tuple
 from statewise.errors import ArgumentError, LengthError
 
 Text = str | tuple[str, ...]
 
 
-def ways_by_length(machine: MooreMachine, wanted: str | int) -> Iterator[list[int]]:
+def ways_by_length(machine: MooreMachine, wanted: Class) -> Iterator[list[int]]:
     """For lengths 0, 1, 2 and so on without end: from each state, how many words lead to the class.
 
     ``ways_0(q) = [output of q is the class]``, ``ways_{n+1}(q) = sum_a ways_n(δ(q, a))``, in whole numbers of any size.
@@ -64,7 +65,7 @@ def count_words(machine: MooreMachine, length: int) -> tuple[int, ...]:
 
 
 def words_of(
-    machine: MooreMachine, wanted: str | int = 1, *, min_length: int = 0, max_length: int | None = None
+    machine: MooreMachine, wanted: Class = 1, *, min_length: int = 0, max_length: int | None = None
 ) -> Iterator[Text]:
     """The words of a class, shorter ones first, and in alphabet order among those of one length.
 
@@ -98,8 +99,8 @@ def words_of(
         can.append([any(can[length][after] for after in row) for row in rows])
 
 
-def sample_words(machine: MooreMachine, wanted: str | int, length: int, *, seed: int, number: int = 1) -> list[Text]:
-    """Words of one class and length, each equally likely, drawn with replacement.
+def sample_words(machine: MooreMachine, wanted: Class, length: int, *, seed: int, number: int = 1) -> list[Text]:
+    """Words of one class and length, each equally likely, drawn with replacement; called as ``machine.sample``.
 
     Args:
         machine: any.
@@ -112,14 +113,14 @@ def sample_words(machine: MooreMachine, wanted: str | int, length: int, *, seed:
     >>> sample_words(from_regex("a*b*"), 1, 5, seed=0, number=3)
     ['aabbb', 'aabbb', 'aaaaa']
     """
-    _require_length(length, "sample_words.length")
+    _require_length(length, "MooreMachine.sample.length")
     ways = list(islice(ways_by_length(machine, wanted), length + 1))
     if not ways[length][machine.start]:
         raise LengthError(
-            where="sample_words.length",
+            where="MooreMachine.sample.length",
             got=f"no word of length {length} in class {machine.classes[machine.class_number(wanted)]!r}",
             wanted="a length of which there are words",
-            remedy="count_words(machine, length) says which.",
+            remedy="machine.count(length) says which.",
         )
     draw = random.Random(seed)
     rows = machine.transitions.tolist()

@@ -15,9 +15,10 @@ from statewise.errors import DataError, StatewiseError
 
 _TEXT = r'"((?:[^"\\]|\\.)*)"'
 _COMMENT = re.compile(r"  // (alphabet|classes) (\[.*\])")
-_STATE = re.compile(rf"  (\d+) \[label={_TEXT}, class={_TEXT}, shape=\w+\];")
-_EDGE = re.compile(rf"  (\d+) -> (\d+) \[label={_TEXT}\];")
-_START = re.compile(r"  start -> (\d+);")
+_NUMBER = r"(\d{1,18})"  # what fits into 64 bits
+_STATE = re.compile(rf"  {_NUMBER} \[label={_TEXT}, class={_TEXT}, shape=\w+\];")
+_EDGE = re.compile(rf"  {_NUMBER} -> {_NUMBER} \[label={_TEXT}\];")
+_START = re.compile(rf"  start -> {_NUMBER};")
 _PLAIN = re.compile(r"[^\s,\"\\]+")
 _FRAME = ("digraph machine {", "  rankdir=LR;", '  start [label="", shape=none, width=0];', "}", "")
 
@@ -150,7 +151,10 @@ def _symbols(text: str, number: int) -> list[str]:
         part = token.match(text, place)
         if part is None:
             raise _wrong(number, repr(text), "symbols, with ', ' between them")
-        found.append(json.loads(part[1]) if part[1].startswith('"') else part[1])
+        try:
+            found.append(json.loads(part[1]) if part[1].startswith('"') else part[1])
+        except ValueError:
+            raise _wrong(number, repr(text), "symbols, those in quotes as JSON writes them") from None
         place = part.end()
     return found
 
@@ -168,8 +172,8 @@ def _unquoted(text: str) -> str:
 def _list(text: str, number: int) -> list[str]:
     try:
         found = json.loads(text)
-    except json.JSONDecodeError:
-        raise _wrong(number, repr(text), "a JSON list of texts") from None
+    except (ValueError, RecursionError):
+        raise _wrong(number, repr(text[:80]), "a JSON list of texts") from None
     return [str(entry) for entry in found]
 
 

@@ -69,6 +69,8 @@ def from_json(text: str, *, where: str = "from_json") -> MooreMachine:
         raise DataError(where=place, got=f"no JSON: {error.msg}", wanted="a machine that to_json wrote") from None
     except RecursionError:
         raise DataError(where=where, got="lists nested too deep", wanted="a machine that to_json wrote") from None
+    except ValueError:  # Python turns no text of thousands of digits into a number
+        raise DataError(where=where, got="a number of too many digits", wanted="a machine that to_json wrote") from None
     _check(content, where)
     try:
         return MooreMachine(
@@ -111,7 +113,7 @@ def load_machine(path: Path | str) -> MooreMachine:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(where=str(path), got="bytes that are no UTF-8 text", wanted="a machine as JSON") from None
     except OSError as error:

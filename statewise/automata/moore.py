@@ -14,7 +14,7 @@ import numpy as np
 from statewise.automata.batch import final_states
 from statewise.automata.checks import numbers_below, whole_numbers
 from statewise.automata.minimise import breadth_first, equivalent_states
-from statewise.automata.moore_table import MooreTable
+from statewise.automata.moore_table import Class, MooreTable
 from statewise.automata.symbols import encode_word, encode_words, numbering
 from statewise.errors import UnknownSymbolError
 
@@ -106,7 +106,7 @@ class MooreMachine(MooreTable):
         self.require_two_classes("MooreMachine.accepts")
         return self.run(word) == 1
 
-    def accepting(self, wanted: str | int) -> MooreMachine:
+    def accepting(self, wanted: Class) -> MooreMachine:
         """The machine of two classes that accepts the words of one class.
 
         Args:
@@ -160,8 +160,8 @@ class MooreMachine(MooreTable):
         """
         return _module("counts").count_words(self, length)  # type: ignore[no-any-return]
 
-    def sample(self, wanted: str | int, length: int, *, seed: int, number: int = 1) -> list[Any]:
-        """Words of one class and length, each equally likely; see :func:`sample_words`.
+    def sample(self, wanted: Class, length: int, *, seed: int, number: int = 1) -> list[Any]:
+        """Words of one class and length, each equally likely, drawn with replacement.
 
         Args:
             wanted: the class, by name or number.

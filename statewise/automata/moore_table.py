@@ -12,6 +12,8 @@ import numpy as np
 from statewise.automata.checks import checked_names, numbers_below
 from statewise.errors import ArgumentError, ShapeError
 
+Class = str | int | np.integer[Any]  # by its name or its number
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MooreTable:
@@ -63,7 +65,7 @@ class MooreTable:
     def _identity(self) -> tuple[Any, ...]:
         return self.alphabet, self.classes, self.start, self.outputs.tobytes(), self.transitions.tobytes()
 
-    def class_number(self, wanted: str | int) -> int:
+    def class_number(self, wanted: Class) -> int:
         """The number of a class that is given by its name or its number.
 
         Args:
@@ -71,8 +73,8 @@ class MooreTable:
         """
         if isinstance(wanted, str) and wanted in self.classes:
             return self.classes.index(wanted)
-        if isinstance(wanted, int) and 0 <= wanted < len(self.classes):
-            return wanted
+        if isinstance(wanted, (int, np.integer)) and 0 <= wanted < len(self.classes):
+            return int(wanted)
         raise ArgumentError(where="class", got=wanted, wanted=f"one of {', '.join(map(repr, self.classes))}")
 
     def require_two_classes(self, where: str) -> None:

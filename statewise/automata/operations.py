@@ -1,6 +1,7 @@
 """Languages combined: the product of two machines, and union, intersection, difference, complement made of it.
 
-Results are minimal and canonical, so two ways to one language give equal machines.
+Results are minimal and canonical, so two ways to one language give equal machines. The order of the first machine's
+classes says which one accepts; the second machine may have the same classes in another order.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from statewise.automata.compare import require_same_alphabet
+from statewise.automata.compare import in_order_of, with_symbols_of
 from statewise.automata.moore import MooreMachine
+from statewise.automata.moore_table import Class
 from statewise.errors import ArgumentError
 
 
@@ -42,8 +44,7 @@ def product(
     >>> [both.classes[both.run(word)] for word in ("a", "b", "bb")]
     ['both', 'one', 'none']
     """
-    require_same_alphabet(a, b, "product")
-    rows_a, rows_b = a.transitions.tolist(), b.transitions[:, b.encode(a.alphabet)].tolist()
+    rows_a, rows_b = a.transitions.tolist(), with_symbols_of(a, b, "product").transitions.tolist()
     numbers = {(a.start, b.start): 0}
     pairs, transitions = [(a.start, b.start)], []
     for one, other in pairs:
@@ -134,7 +135,22 @@ def complement(machine: MooreMachine) -> MooreMachine:
     return replace(machine, outputs=1 - machine.outputs).minimise()
 
 
-def over(machine: MooreMachine, alphabet: Sequence[str], *, sink: str | int = 0) -> MooreMachine:
+def constant(machine: MooreMachine, wanted: Class) -> MooreMachine:
+    """The machine over the same symbols and classes that gives every word one class.
+
+    Args:
+        machine: any.
+        wanted: the class, by name or number.
+
+    >>> from statewise.automata import from_regex
+    >>> constant(from_regex("ab"), "accept") == from_regex("[ab]*")
+    True
+    """
+    outputs = np.full(len(machine), machine.class_number(wanted))
+    return replace(machine, outputs=outputs, labels=()).minimise()
+
+
+def over(machine: MooreMachine, alphabet: Sequence[str], *, sink: Class = 0) -> MooreMachine:
     """The machine over a wider or reordered alphabet: a word with a new symbol in it gets the class of the sink.
 
     Args:
@@ -163,5 +179,5 @@ def over(machine: MooreMachine, alphabet: Sequence[str], *, sink: str | int = 0)
 def _boolean(a: MooreMachine, b: MooreMachine, combine: Callable[[int, int], int]) -> MooreMachine:
     a.require_two_classes("union, intersection and difference")
     b.require_two_classes("union, intersection and difference")
-    joined = product(a, b, combine, classes=a.classes)
+    joined = product(a, in_order_of(a, b, "product"), combine, classes=a.classes)
     return replace(joined, labels=()).minimise()

@@ -10,7 +10,7 @@ import numpy as np
 from statewise.automata.compare import witness
 from statewise.automata.counts import ways_by_length
 from statewise.automata.moore import MooreMachine
-from statewise.automata.operations import difference
+from statewise.automata.operations import constant, difference
 
 
 def is_empty(machine: MooreMachine) -> bool:
@@ -52,7 +52,8 @@ def cardinality(machine: MooreMachine) -> int | float:
     """
     machine.require_two_classes("cardinality")
     smallest = machine.minimise()
-    alive = ~_dead(smallest)
+    # In a minimal machine at most one state leads to no accepted word, and it leads only to itself.
+    alive = ~dead_ends(smallest)
     # A path through as many living states as there are, and one more, passes one of them twice: it can be repeated.
     if _can_walk(smallest, alive, int(alive.sum())):
         return math.inf
@@ -71,13 +72,7 @@ def shortest_word(machine: MooreMachine) -> str | tuple[str, ...] | None:
     'abb'
     """
     machine.require_two_classes("shortest_word")
-    nothing = MooreMachine(
-        alphabet=machine.alphabet,
-        transitions=np.zeros((1, len(machine.alphabet)), dtype=np.int64),
-        outputs=np.array([0]),
-        classes=machine.classes,
-    )
-    return witness(machine, nothing)
+    return witness(machine, constant(machine, 0))
 
 
 def is_subset(a: MooreMachine, b: MooreMachine) -> bool:
@@ -94,8 +89,16 @@ def is_subset(a: MooreMachine, b: MooreMachine) -> bool:
     return is_empty(difference(a, b))
 
 
-def _dead(machine: MooreMachine) -> np.ndarray:
-    """Whether no word is accepted from a state; in a minimal machine at most one is so, and leads only to itself."""
+def dead_ends(machine: MooreMachine) -> np.ndarray:
+    """For each state whether it is of the first class and nothing leaves it.
+
+    Args:
+        machine: any.
+
+    >>> from statewise.automata import from_regex
+    >>> dead_ends(from_regex("a", "ab")).tolist()
+    [False, False, True]
+    """
     stays = (machine.transitions == np.arange(len(machine))[:, None]).all(axis=1)
     return np.asarray(stays & (machine.outputs == 0))
 

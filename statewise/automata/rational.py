@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from statewise.automata.compare import require_same_alphabet
+from statewise.automata.compare import in_order_of
 from statewise.automata.moore import MooreMachine
+from statewise.automata.operations import constant
 from statewise.automata.subsets import Nondeterministic, as_bits
 
 
@@ -22,16 +23,15 @@ def concatenation(a: MooreMachine, b: MooreMachine) -> MooreMachine:
     >>> concatenation(from_regex("a*", "ab"), from_regex("b", "ab")) == from_regex("a*b")
     True
     """
-    require_same_alphabet(a, b, "concatenation")
     a.require_two_classes("concatenation")
     b.require_two_classes("concatenation")
+    b = in_order_of(a, b, "concatenation")
     second = 1 << (len(a) + b.start)
     # Where the first word may end, the second may begin.
     entered = [1 << state | (second if a.outputs[state] else 0) for state in range(len(a))]
-    columns_b = b.transitions[:, b.encode(a.alphabet)]
     moves = [
         [entered[after] for after in of_a] + [1 << (len(a) + after) for after in of_b]
-        for of_a, of_b in zip(a.transitions.T.tolist(), columns_b.T.tolist(), strict=True)
+        for of_a, of_b in zip(a.transitions.T.tolist(), b.transitions.T.tolist(), strict=True)
     ]
     accepting = as_bits(b.outputs == 1) << len(a)
     return Nondeterministic(
@@ -100,10 +100,9 @@ def right_quotient(a: MooreMachine, b: MooreMachine) -> MooreMachine:
     >>> right_quotient(from_regex("a*b", "ab"), from_regex("b", "ab")) == from_regex("a*", "ab")
     True
     """
-    require_same_alphabet(a, b, "right_quotient")
     a.require_two_classes("right_quotient")
     b.require_two_classes("right_quotient")
-    good = _pairs_that_can_accept(a, b)[:, b.start]
+    good = _pairs_that_can_accept(a, in_order_of(a, b, "right_quotient"))[:, b.start]
     return replace(a, outputs=good.astype(np.int64), labels=()).minimise()
 
 
@@ -118,7 +117,7 @@ def left_quotient(a: MooreMachine, b: MooreMachine) -> MooreMachine:
     >>> left_quotient(from_regex("ab*"), from_regex("a", "ab")) == from_regex("b*", "ab")
     True
     """
-    return reversal(right_quotient(reversal(a), reversal(b)))
+    return reversal(right_quotient(reversal(a), reversal(in_order_of(a, b, "left_quotient"))))
 
 
 def prefixes(machine: MooreMachine) -> MooreMachine:
@@ -131,7 +130,7 @@ def prefixes(machine: MooreMachine) -> MooreMachine:
     >>> prefixes(from_regex("ab")) == from_regex("(ab?)?")
     True
     """
-    return right_quotient(machine, _every_word(machine))
+    return right_quotient(machine, constant(machine, 1))
 
 
 def suffixes(machine: MooreMachine) -> MooreMachine:
@@ -147,19 +146,11 @@ def suffixes(machine: MooreMachine) -> MooreMachine:
     return reversal(prefixes(reversal(machine)))
 
 
-def _every_word(machine: MooreMachine) -> MooreMachine:
-    nothing_but_itself = np.zeros((1, len(machine.alphabet)), dtype=np.int64)
-    return MooreMachine(
-        alphabet=machine.alphabet, transitions=nothing_but_itself, outputs=np.array([1]), classes=machine.classes
-    )
-
-
 def _pairs_that_can_accept(a: MooreMachine, b: MooreMachine) -> np.ndarray:
     """(states of a, states of b): whether one word leads both to acceptance."""
-    columns_b = b.transitions[:, b.encode(a.alphabet)]
     good = np.outer(a.outputs == 1, b.outputs == 1)
     before = -1
     while before != (before := int(good.sum())):
-        for column_a, column_b in zip(a.transitions.T, columns_b.T, strict=True):
+        for column_a, column_b in zip(a.transitions.T, b.transitions.T, strict=True):
             good |= good[np.ix_(column_a, column_b)]
     return good

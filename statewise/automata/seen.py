@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -72,6 +73,7 @@ def watch(
     """
     wanted = tuple(collect)
     check_layer(model, layer, centroids="probabilities" in wanted)
+    check_symbols(model, sequences)
     if batch < 1:
         raise ArgumentError(where="batch", got=batch, wanted="at least 1 sequence at once")
     device = next(model.parameters()).device
@@ -112,6 +114,27 @@ def see(trace: Trace, inputs: Tensor, labels: Int[Tensor, " batch"], layer: int)
         states=states,
         cells=cells,
         before=before,
+    )
+
+
+def check_symbols(model: Network, sequences: Any) -> None:
+    """Refuse sequences that number their symbols otherwise than the model does: it would read other words.
+
+    Args:
+        model: any.
+        sequences: that may have ``symbols``.
+    """
+    known, held = model.symbols, getattr(sequences, "symbols", None)
+    if known is None or held is None or tuple(held) == tuple(known):
+        return
+    differing = (place for place, pair in enumerate(zip_longest(held, known)) if pair[0] != pair[1])
+    at = next(differing)
+    raise ArgumentError(
+        where="sequences.symbols",
+        got=f"{held[at]!r} as symbol {at}" if at < len(held) else f"only {len(held)} symbols",
+        wanted=f"the model's {len(known)} symbols in their order"
+        + (f", {known[at]!r} at that place" if at < len(known) else ""),
+        remedy="Number the words as the model does: Sequences.from_words(words, labels, symbols=model.symbols).",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from statewise.automata.symbols import in_one_row, look_up, numbering
 from statewise.data.labels import Indices, Labelled, check_labels, frozen, places
 from statewise.errors import ArgumentError, DtypeError, LengthError, UnknownSymbolError
 
@@ -75,9 +76,11 @@ class Sequences(Labelled):
         """
         words = list(words)
         lengths = np.fromiter(map(len, words), np.int64, len(words))
-        flat: Sequence[str] = "".join(words) if all(type(word) is str for word in words) else _chained(words)  # type: ignore[arg-type]
+        flat = in_one_row(words)
+        if not isinstance(flat, str) and not all(isinstance(symbol, str) for symbol in flat):
+            raise DtypeError(where="Sequences.from_words", got="symbols of other types", wanted="strings")
         alphabet = tuple(sorted(set(flat)) if symbols is None else symbols)
-        tokens = numbered(flat, alphabet)
+        tokens = look_up(flat, numbering(alphabet))
         starts = np.concatenate(([0], np.cumsum(lengths)))
         if len(wrong := np.flatnonzero(tokens < 0)):
             at = int(np.searchsorted(starts, wrong[0], side="right")) - 1
@@ -236,25 +239,6 @@ class Sequences(Labelled):
         if self.tokens.size and not (self.tokens.min() >= 0 and self.tokens.max() < len(self.symbols)):
             got, wanted = f"{self.tokens.min()} to {self.tokens.max()}", f"tokens under {len(self.symbols)}"
             raise UnknownSymbolError(where="Sequences.tokens", got=got, wanted=wanted)
-
-
-def numbered(flat: Sequence[str], alphabet: Sequence[str]) -> npt.NDArray[np.int32]:
-    """The places of symbols in an alphabet; -1 for a symbol that is not there."""
-    if isinstance(flat, str) and all(len(symbol) == 1 for symbol in alphabet):
-        # One look-up in a table for all characters: a loop over them takes a hundred times as long.
-        codes = np.frombuffer(flat.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        table = np.full(max([0, *map(ord, alphabet), int(codes.max(initial=0))]) + 1, -1, dtype=np.int32)
-        table[[ord(symbol) for symbol in alphabet]] = np.arange(len(alphabet))
-        return table[codes]
-    ids = {symbol: number for number, symbol in enumerate(alphabet)}
-    return np.fromiter((ids.get(symbol, -1) for symbol in flat), np.int32, len(flat))
-
-
-def _chained(words: Sequence[Sequence[str]]) -> list[str]:
-    flat = list(chain.from_iterable(words))
-    if not all(isinstance(symbol, str) for symbol in flat):
-        raise DtypeError(where="Sequences.from_words", got="symbols of other types", wanted="strings")
-    return flat
 
 
 def _some(symbols: Sequence[str]) -> str:

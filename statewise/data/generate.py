@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from statewise.data.examples import Sequences, numbered
+from statewise.automata.symbols import encode_words, numbering
+from statewise.data.examples import Sequences
 from statewise.data.languages import Language, Word
-from statewise.errors import ArgumentError, UnknownSymbolError
+from statewise.errors import ArgumentError
 
 #: All words of a length are listed where there are at most so many times more of them than are wanted.
 _LISTED = 50
@@ -92,12 +93,8 @@ def distinct(tokens: npt.NDArray[Any], before: npt.NDArray[Any]) -> npt.NDArray[
 
 def _of_length(words: Sequence[Word], length: int, language: Language) -> npt.NDArray[np.int64]:
     some = [word for word in words if len(word) == length]
-    flat: Sequence[str] = [symbol for word in some for symbol in word]
-    tokens = numbered(flat, language.alphabet).astype(np.int64).reshape(len(some), length)
-    if tokens.size and tokens.min() < 0:
-        got = f"the symbol {flat[int(tokens.ravel().argmin())]!r}"
-        raise UnknownSymbolError(where="sample_words.given", got=got, wanted=f"one of {language.alphabet}")
-    return tokens
+    tokens, _ = encode_words(some, numbering(language.alphabet))
+    return tokens.reshape(len(some), length)
 
 
 def _kept(labels: npt.NDArray[np.int64], classes: int, cap: int, margin: int) -> list[npt.NDArray[np.int64]]:

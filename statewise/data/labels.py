@@ -70,8 +70,8 @@ class Labelled(ABC):
 
 
 def frozen(values: Any, kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
-    """An array of some type that nobody can write into; a copy only where it must be one."""
-    array = np.asarray(values)
+    """An array of some type that nobody can write into; a copy unless nobody else can either."""
+    array = given = np.asarray(values)
     if array.size and array.dtype.kind not in "iub":
         raise DtypeError(where="examples", got=f"an array of {array.dtype}", wanted="integers")
     array = array.astype(np.int8) if array.dtype == np.bool_ else array
@@ -79,9 +79,22 @@ def frozen(values: Any, kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
     if array.size and array.dtype != kind and (int(array.min()) < bounds.min or int(array.max()) > bounds.max):
         got, wanted = f"{array.min()} to {array.max()}", f"numbers from {bounds.min} to {bounds.max}"
         raise ArgumentError(where="examples", got=got, wanted=wanted)
-    array = np.ascontiguousarray(array, dtype=kind).view()
+    array = np.ascontiguousarray(array, dtype=kind)
+    if np.may_share_memory(array, given) and _can_be_written(given):
+        array = array.copy()
     array.setflags(write=False)
-    return array
+    # Of a read-only array only read-only views can be made.
+    return array.view()
+
+
+def _can_be_written(array: npt.NDArray[Any]) -> bool:
+    """Whether somebody may write into the memory of an array, through whatever it is a view of."""
+    holder: Any = array
+    while isinstance(holder, np.ndarray):
+        if holder.flags.writeable:
+            return True
+        holder = holder.base
+    return not (holder is None or isinstance(holder, bytes))
 
 
 def check_labels(labels: npt.NDArray[np.int64], classes: tuple[str, ...], *, where: str) -> None:

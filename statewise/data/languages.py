@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statewise.automata import MooreMachine, from_regex
+from statewise.automata.symbols import text_or_tuple
 from statewise.data.examples import TWO_CLASSES
 from statewise.errors import ArgumentError, UnknownSymbolError
 
@@ -49,9 +50,13 @@ class Language:
         object.__setattr__(self, "alphabet", alphabet)
         if self.minimal is None and self.rule is None:
             raise ArgumentError(where="Language", got="neither", wanted="an automaton, a rule, or both")
+        object.__setattr__(self, "classes", tuple(self.classes))
         if self.minimal is not None and self.minimal.alphabet != alphabet:
             got = f"an automaton over {self.minimal.alphabet}"
             raise ArgumentError(where="Language.minimal", got=got, wanted=f"one over {alphabet}")
+        if self.minimal is not None and self.minimal.classes != self.classes:
+            got, remedy = f"an automaton of the classes {self.minimal.classes}", "Language.machine takes them over."
+            raise ArgumentError(where="Language.minimal", got=got, wanted=f"one of {self.classes}", remedy=remedy)
 
     @classmethod
     def tomita(cls, number: int, *, reading: str = "A") -> Language:
@@ -78,7 +83,7 @@ class Language:
     @classmethod
     def machine(cls, machine: MooreMachine, *, name: str = "machine") -> Language:
         """The language of an automaton, which is made minimal."""
-        least = machine.minimise().canonical()
+        least = machine.minimise()
         return cls(name=name, alphabet=least.alphabet, classes=least.classes, minimal=least)
 
     @classmethod
@@ -110,21 +115,24 @@ class Language:
     def classify(self, tokens: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The classes of words of the same length, given as (words, length) places in the alphabet."""
         if self.minimal is not None:
-            states = np.full(len(tokens), self.minimal.start, dtype=np.int64)
-            for column in tokens.T:
-                states = self.minimal.transitions[states, column]
-            return self.minimal.outputs[states].astype(np.int64)
+            return self.minimal.classify_ids(tokens)
         return self.classify_by_rule(tokens)
 
     def classify_by_rule(self, tokens: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """As `classify`, by the rule even where there is an automaton."""
         if self.rule is None:
             raise ArgumentError(where=f"language {self.name}", got="no rule", wanted="a language that has one")
-        labels = [int(self.rule(word)) for word in self.words(tokens)]
-        return np.array(labels, dtype=np.int64)
+        words = self.words(tokens)
+        labels = np.array([int(self.rule(word)) for word in words], dtype=np.int64)
+        if len(wrong := np.flatnonzero((labels < 0) | (labels >= len(self.classes)))):
+            raise ArgumentError(
+                where=f"the rule of language {self.name}",
+                got=f"the class {labels[wrong[0]]} for {words[wrong[0]]!r}",
+                wanted=f"a class from 0 to {len(self.classes) - 1}",
+                remedy="Name all classes that it gives: Language.predicate(..., classes=(...)).",
+            )
+        return labels
 
     def words(self, tokens: npt.NDArray[Any]) -> list[Any]:
         """Rows of places in the alphabet as words: strings if all symbols have one character, else tuples."""
-        one = all(len(symbol) == 1 for symbol in self.alphabet)
-        symbols = np.array(self.alphabet, dtype=object)
-        return ["".join(row) if one else tuple(row) for row in symbols[tokens].tolist()] if len(tokens) else []
+        return [text_or_tuple([self.alphabet[place] for place in row], self.alphabet) for row in tokens.tolist()]

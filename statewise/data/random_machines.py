@@ -8,6 +8,7 @@ from string import ascii_lowercase
 import numpy as np
 
 from statewise.automata import MooreMachine
+from statewise.automata.minimise import breadth_first
 from statewise.data.examples import TWO_CLASSES
 from statewise.errors import ArgumentError
 
@@ -24,7 +25,7 @@ def random_machine(states: int, symbols: int, seed: int, *, classes: Sequence[st
         states: at least two, and no fewer than classes.
         symbols: how many there are: a, b, c, ...
         seed: what the draw depends on.
-        classes: their names.
+        classes: their names, two or more.
 
     Raises:
         ArgumentError: so large that none was found; beyond about 30 states over two symbols few tables are connected.
@@ -33,6 +34,9 @@ def random_machine(states: int, symbols: int, seed: int, *, classes: Sequence[st
     >>> len(machine.minimise()), machine.alphabet
     (5, ('a', 'b', 'c'))
     """
+    if len(classes) < 2:
+        wanted = "two or more: of one class there is no minimal automaton but that of one state"
+        raise ArgumentError(where="random_machine.classes", got=tuple(classes), wanted=wanted)
     if states < max(2, len(classes)):
         raise ArgumentError(where="random_machine.states", got=states, wanted=f"at least {max(2, len(classes))}")
     if not 1 <= symbols <= len(ascii_lowercase):
@@ -41,7 +45,7 @@ def random_machine(states: int, symbols: int, seed: int, *, classes: Sequence[st
     for _ in range(_MOST_TRIES):
         table = generator.integers(states, size=(states, symbols))
         outputs = generator.integers(len(classes), size=states)
-        if len(set(outputs.tolist())) < len(classes) or not _connected(table.tolist()):
+        if len(set(outputs.tolist())) < len(classes) or len(breadth_first(table, 0)) < states:
             continue
         machine = MooreMachine(
             alphabet=tuple(ascii_lowercase[:symbols]), transitions=table, outputs=outputs, classes=tuple(classes)
@@ -50,13 +54,3 @@ def random_machine(states: int, symbols: int, seed: int, *, classes: Sequence[st
             return machine.canonical()
     got, wanted = f"{states} states over {symbols} symbols", "so few that a random table can be minimal"
     raise ArgumentError(where="random_machine", got=got, wanted=wanted, remedy="Ask for fewer states or more symbols.")
-
-
-def _connected(table: list[list[int]]) -> bool:
-    """Whether every state is reached from state 0."""
-    reached, waiting = {0}, [0]
-    while waiting:
-        new = set(table[waiting.pop()]) - reached
-        reached |= new
-        waiting += new
-    return len(reached) == len(table)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from statewise.automata import Extraction, MooreMachine, extract
 from statewise.data import Sequences
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, DivergedError
 from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.train.harden_search import Search
 from statewise.train.telling import say
@@ -143,9 +143,19 @@ def learn_automaton(
 
 def _result(search: Search, replica: int, exact: bool, seconds: float) -> LearntAutomaton:
     model, words = search.replicas.model(replica), search.words
+    if not search.replicas.finite()[replica]:
+        raise DivergedError(
+            where="learn_automaton",
+            got="weights that are not finite in every network",
+            wanted="finite weights",
+            remedy="Lower Hardening.lr.",
+            step=search.steps,
+        )
     extraction = extract(model, classes=words.classes)
     soft = float((model.classify([words.word(i) for i in range(len(words))]) == words.labels).mean())
-    accuracy = float(search.accuracies[replica])
+    # Of the machine that is handed out, which was read in double precision.
+    tokens, lengths, _ = words.padded(range(len(words)))
+    accuracy = float((extraction.machine.classify_ids(tokens.numpy(), lengths.numpy()) == words.labels).mean())
     told: dict[str, Any] = {"accuracy": accuracy, "soft_accuracy": soft, "exact": exact}
     return LearntAutomaton(
         model=model,

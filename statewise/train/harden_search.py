@@ -13,8 +13,9 @@ from rich.console import Console
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from statewise.automata import MooreMachine
+from statewise.automata import MooreMachine, extract
 from statewise.data import Sequences
+from statewise.errors import DataError
 from statewise.models import ClassifierConfig
 from statewise.train.lessons import Lessons, hankel_block, shortest_words
 from statewise.train.prefix_tree import Numbers, PrefixTree
@@ -36,6 +37,7 @@ class Search:
         seeds = [settings.seed * 1000 + replica for replica in range(settings.restarts)]
         self.replicas = Replicas(config, words, seeds)
         self.words, self.whole = words, PrefixTree.of(words)
+        _refuse_two_classes_of_a_word(self.whole, words)
         self.hankel = hankel_block(self.whole, words, settings.suffixes)
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.heads = self._suffix_heads()
@@ -63,10 +65,16 @@ class Search:
             if self.steps % (10 * CHECK) == 0:
                 best = self.accuracies.max()
                 say(console, f"step {self.steps}: words up to length {int(self.reach.max())}, best machine {best:.2%}")
-            done = np.flatnonzero(self.seen >= self.settings.stable)
-            if len(done):
-                return int(min(done, key=lambda replica: len(self.found[replica] or ()))), True
+            done = [int(replica) for replica in np.flatnonzero(self.seen >= self.settings.stable)]
+            for replica in sorted(done, key=lambda each: len(self.found[each] or ())):
+                if self._confirmed(replica):
+                    return replica, True
         return int(self.accuracies.argmax()), False
+
+    def _confirmed(self, replica: int) -> bool:
+        """Whether what is read off the weights in double precision is the machine that was found in single."""
+        extraction = extract(self.replicas.model(replica), classes=self.words.classes)
+        return extraction.machine == self.found[replica]
 
     def _step(self) -> None:
         """One step of Adam for all replicas, each with its own clipped gradient."""
@@ -107,6 +115,8 @@ class Search:
         successors, starts, outputs = self.replicas.tables()
         states = self.whole.walk(successors, starts)[:, self.whole.ends]
         right = np.take_along_axis(outputs, states, axis=1) == self.words.labels
+        # A network whose weights are no longer finite has a table all the same.
+        right &= self.replicas.finite()[:, None]
         self.accuracies = right.mean(axis=1)
         for replica, faultless in enumerate(right.all(axis=1)):
             machine = self._machine(successors[replica], int(starts[replica]), outputs[replica]) if faultless else None
@@ -150,3 +160,16 @@ def _clip(parameters: Sequence[Tensor], most: float) -> None:
     factor = (most / squares.sum(0).sqrt().clamp(min=1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(factor.view(-1, *(1,) * (grad.dim() - 1)))
+
+
+def _refuse_two_classes_of_a_word(tree: PrefixTree, words: Sequences) -> None:
+    first = np.full(len(tree), -1, dtype=np.int64)
+    first[tree.ends[::-1]] = words.labels[::-1]
+    wrong = np.flatnonzero(first[tree.ends] != words.labels)
+    if len(wrong):
+        raise DataError(
+            where=f"word {wrong[0]}, {words.text(int(wrong[0]))!r}",
+            got=f"the classes {words.classes[first[tree.ends[wrong[0]]]]} and {words.classes[words.labels[wrong[0]]]}",
+            wanted="one class of each word",
+            remedy="No machine can give it two: keep the right one.",
+        )

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from statewise.data import Sequences
-from statewise.errors import LengthError
 from statewise.train.prefix_tree import Numbers, PrefixTree
 
 
@@ -53,10 +52,10 @@ class Lessons:
         if length >= len(self.tree.levels):
             return self
         words, nodes = self.lengths <= length, int((self.depths <= length).sum())
-        tree = PrefixTree(self.tree.levels[:length], self.tree.ends)
+        ends = self.ends[words]
         return Lessons(
-            tree,
-            self.ends[words],
+            PrefixTree(self.tree.levels[:length], ends.numpy()),
+            ends,
             self.labels[words],
             self.lengths[words],
             self.depths[:nodes],
@@ -76,8 +75,6 @@ def shortest_words(tree: PrefixTree, words: Sequences, nodes: int) -> npt.NDArra
     both = max(int(lengths[labels == label].min()) for label in np.unique(labels))
     within = [length for length, end in enumerate(tree.firsts[1:]) if end <= nodes]
     longest = max(within[-1] if within else 0, both)
-    if not (lengths <= longest).any():
-        raise LengthError(where="learn_automaton", got="no words", wanted="words of every class")
     return np.asarray(lengths <= longest)
 
 

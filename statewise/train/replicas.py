@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -111,6 +112,12 @@ class Replicas:
             for token in range(len(self._words.symbols))
         ]
         return np.stack(moved, axis=2), start[:, 0], self.read_out(centroids).argmax(2).numpy()
+
+    @torch.no_grad()
+    def finite(self) -> npt.NDArray[np.bool_]:
+        """Which replicas have finite weights only."""
+        each = [stacked.flatten(1).isfinite().all(1) for stacked in self.parameters.values()]
+        return torch.stack(each).all(0).numpy()
 
     def _terms(self) -> Tensor:
         """What each token gives the cell, START and END included: (replicas, tokens + 2, blocks * hidden)."""

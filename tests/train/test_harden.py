@@ -10,9 +10,10 @@ import torch
 
 from statewise.automata import witness
 from statewise.data import Language, Sequences, random_machine, sample_words, tomita, tomita_sets
-from statewise.errors import ArgumentError, DataError
+from statewise.errors import ArgumentError, DataError, DivergedError
 from statewise.models import ClassifierConfig
 from statewise.train.harden import AUTOMATON, Hardening, learn_automaton
+from statewise.train.harden_search import Search
 from statewise.train.lessons import hankel_block, shortest_words
 from statewise.train.prefix_tree import PrefixTree
 
@@ -126,3 +127,36 @@ class TestLessons:
         block = hankel_block(tree, self.words, 3)  # nothing, a, b
         assert block[0].tolist() == [0, 0, 0]
         assert block[tree.ends[2]].tolist() == [0, 0, 1]  # b, ba, bb
+
+
+def test_a_machine_that_single_precision_only_imagines_is_not_claimed() -> None:
+    """A near tie that float32 resolves otherwise than float64: the search must not end with it."""
+    train, _ = tomita_sets(1, seed=0)
+    search = Search(train, AUTOMATON, Hardening(restarts=1))
+    replica, exact = search.run(None)
+    assert exact
+    assert search._confirmed(replica)
+    other = search.found[replica]
+    assert other is not None
+    search.found[replica] = replace(other, outputs=1 - other.outputs)
+    assert not search._confirmed(replica)
+
+
+def test_a_word_with_two_classes_is_named() -> None:
+    words = Sequences.from_words(["0", "1", "10", "1"], [0, 1, 0, 0])
+    with pytest.raises(DataError, match="word 3, '1': got the classes accept and reject"):
+        learn_automaton(words)
+
+
+def test_networks_that_all_diverge_are_an_error_with_a_remedy() -> None:
+    train, _ = tomita_sets(1, seed=0)
+    with pytest.raises(DivergedError, match=r"Lower Hardening\.lr"):
+        learn_automaton(train, hardening=Hardening(restarts=2, steps=20, lr=1e30))
+
+
+def test_symbols_of_several_characters_are_learnt_too() -> None:
+    texts = [("go",), ("stop",), ("go", "go"), ("go", "stop"), ("stop", "go"), ("stop", "stop"), ()]
+    words = Sequences.from_words(texts, [int("stop" in text) for text in texts])
+    learnt = learn_automaton(words, hardening=Hardening(restarts=3))
+    assert learnt.accuracy == 1.0
+    assert learnt.machine.accepts(["go", "go", "stop", "go"])

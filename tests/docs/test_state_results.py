@@ -1,0 +1,74 @@
+"""What the page of the state-regularized results says is what the files of the runs say."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+KEPT: list[dict[str, Any]] = json.loads((RESULTS / "state-regularized.json").read_text())["results"]
+PAGE = (RESULTS / "state-regularized.md").read_text()
+
+
+def tables() -> dict[str, list[list[str]]]:
+    """The rows of the table under each heading that has one."""
+    found = {}
+    for section in PAGE.split("\n## ")[1:]:
+        heading = section.partition("\n")[0].strip()
+        lines = [line for line in section.splitlines() if line.startswith("|")]
+        found[heading] = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    return found
+
+
+def of(recipe: str, size: str) -> list[dict[str, Any]]:
+    kept = [run for result in KEPT if result["recipe"] == f"state-regularized/{recipe}" for run in result["runs"]]
+    return [run for run in kept if run["size"] == size]
+
+
+@pytest.mark.parametrize(
+    ("heading", "recipe", "size", "key", "factor", "digits"),
+    [
+        ("Table 1: balanced parentheses, large set", "table1", "large", "error", 1, 3),
+        ("Table 1: balanced parentheses, small set", "table1", "small", "error", 1, 3),
+        ("Table 3: palindromes", "table3", "100", "error", 100, 1),
+        ("Table 5: movie reviews", "table5", "256", "error", 100, 1),
+        ("Figure 8: copying memory, T = 100", "copying", "100", "loss", 1, 5),
+    ],
+)
+def test_every_row_is_what_its_runs_came_to(
+    heading: str, recipe: str, size: str, key: str, factor: float, digits: int
+) -> None:
+    runs, rows = of(recipe, size), tables()[heading]
+    assert {row[0] for row in rows} == {run["row"] for run in runs}
+    for name, test, _, mean, median, chosen, count in rows:
+        own = [run for run in runs if run["row"] == name]
+        values = [factor * run["tests"][test][key] for run in own]
+        assert count == str(len(own))
+        assert mean.split(" ")[0] == f"{statistics.fmean(values):.{digits}f}"
+        assert median == f"{statistics.median(values):.{digits}f}"
+        best = min(own, key=lambda run: (run["valid"][key], run["valid"]["loss"]))
+        assert chosen == f"{factor * best['tests'][test][key]:.{digits}f}"
+
+
+@pytest.mark.parametrize(
+    ("heading", "size"),
+    [("Tomita's grammars", "multiplicative"), ("Tomita's grammars, by the paper's cell", "gru")],
+)
+def test_every_grammar_was_recovered_as_often_as_the_page_says(heading: str, size: str) -> None:
+    runs, rows = of("tomita", size), tables()[heading]
+    assert [row[0] for row in rows[:7]] == list("1234567")
+    for row in rows:
+        own = [run for run in runs if run["row"] == row[0]]
+        right = sum(run["recovered"] for run in own)
+        seconds = [run["seconds"] for run in own]
+        assert row[2] == f"{right} of {len(own)}"
+        assert row[3] == f"{sum(run['exact'] for run in own)} of {len(own)}"
+        assert row[-2:] == [f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"]
+
+
+def test_no_file_names_a_place_of_the_machine() -> None:
+    assert all(word not in json.dumps(KEPT) for word in ("/work", "scratch", "/tmp"))
