@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from statewise.automata.moore import MooreMachine
-from statewise.automata.words import Text, all_words, number_of_words, random_words
+from statewise.automata.words import Text, all_words, longest_within, random_words
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 
 
@@ -117,7 +117,7 @@ def agreement(
     4 of 5 words up to length 4 agree, 0 of 0 random words of lengths 5 to 50; first difference: 'aaa'
     """
     if max_length is None:
-        max_length = _longest_within(len(machine.alphabet), 10_000)
+        max_length = longest_within(len(machine.alphabet), 10_000)
     if random_lengths is None:
         random_lengths = (max_length + 1, 10 * (max_length + 1))
     if not machine.alphabet:
@@ -136,12 +136,6 @@ def agreement(
         random_lengths=random_lengths,
         counter_examples=tuple(found[:keep]),
     )
-
-
-def _longest_within(symbols: int, budget: int) -> int:
-    if symbols < 2:
-        return 100 if symbols else 0
-    return next(length for length in itertools.count() if number_of_words(symbols, length + 1) > budget)
 
 
 def _length(example: CounterExample) -> int:

@@ -14,12 +14,13 @@ from statewise.automata.derivatives import BOUNDED
 from statewise.automata.extract import Extraction
 from statewise.automata.frozen import FrozenNetwork
 from statewise.automata.readout_bound import ReadoutBound, readout_bound
-from statewise.automata.steps_bound import StepsBound, steps_bound
+from statewise.automata.steps_bound import StepsBound, numbers_needed, steps_bound
 from statewise.errors import ArgumentError
 
 GROWTH = 1.02  # how far weights are widened beyond the last bound, so that the search ends
 ROUNDS = 300
-COLDEST = 1e-6
+COLDEST, HOTTEST = 1e-6, 1e3
+LARGEST = 2**27  # numbers, 1 GiB of float64, that the bound of all steps may hold
 
 
 def certify(extraction: Extraction, *, temperature: float | None = None) -> Certificate:
@@ -37,7 +38,7 @@ def certify(extraction: Extraction, *, temperature: float | None = None) -> Cert
     >>> certify(extract(compile_machine(even))).holds
     True
     """
-    search = _Search.of(extraction)
+    search = Search.of(extraction)
     if temperature is None:
         temperature = search.network.layers[0].rule.temperature
     if not (math.isfinite(temperature) and temperature > 0):
@@ -48,7 +49,7 @@ def certify(extraction: Extraction, *, temperature: float | None = None) -> Cert
         return _certificate(extraction, search, temperature, leaning, unsure)
 
 
-def certified_temperature(extraction: Extraction, *, hottest: float = 1e3, precision: float = 0.01) -> float:
+def certified_temperature(extraction: Extraction, *, hottest: float = HOTTEST, precision: float = 0.01) -> float:
     """The largest temperature at which :func:`certify` succeeds, found by bisection; 0 where none does.
 
     A certificate for one temperature is one for every lower temperature, since all bounds fall with it.
@@ -58,7 +59,7 @@ def certified_temperature(extraction: Extraction, *, hottest: float = 1e3, preci
         hottest: no higher temperature is tried.
         precision: relative.
     """
-    search = _Search.of(extraction)
+    search = Search.of(extraction)
     with torch.no_grad():
         if not search.succeeds(COLDEST):
             return 0.0
@@ -72,7 +73,7 @@ def certified_temperature(extraction: Extraction, *, hottest: float = 1e3, preci
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class Search:
     """All inequalities that balls around the reachable centroids must satisfy."""
 
     network: FrozenNetwork
@@ -82,7 +83,7 @@ class _Search:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, extraction: Extraction) -> _Search:
+    def of(cls, extraction: Extraction) -> Search:
         network = _single(extraction)
         k = network.sizes[0]
         # The state before the first token is no centroid: it is known exactly, and its steps count as first ones.
@@ -126,7 +127,14 @@ def why_not_certifiable(extraction: Extraction) -> str:
         return f"{len(network.layers)} layers, of which the upper ones read inputs that are not known exactly"
     if not isinstance(network.layers[0].cell, BOUNDED):
         return f"a {network.layers[0].cell.name} cell, whose derivative is not bounded here"
-    return "" if network.embedding.dtype == torch.float64 else f"an extraction in {network.embedding.dtype}"
+    if network.embedding.dtype != torch.float64:
+        return f"an extraction in {network.embedding.dtype}"
+    if (numbers := numbers_needed(network, len(extraction.reachable))) > LARGEST:
+        return (
+            f"{network.sizes[0]} centroids and {len(network.symbols)} symbols, "
+            f"for which the bounds would take {8e-9 * numbers:.1f} GB"
+        )
+    return ""
 
 
 def _single(extraction: Extraction) -> FrozenNetwork:
@@ -134,14 +142,15 @@ def _single(extraction: Extraction) -> FrozenNetwork:
         raise ArgumentError(
             where="certify extraction",
             got=why,
-            wanted="one layer of a cell with a known derivative, extracted in torch.float64",
-            remedy="At argmax the table is a proof for every network: verify(model, machine).proof.",
+            wanted="one layer of a cell with a known derivative, extracted in torch.float64, with bounds below 1 GB",
+            remedy="At argmax the table is a proof for every network: verify(model, machine).proof. "
+            "merge_centroids(model) gives a network with fewer centroids.",
         )
     return extraction.network
 
 
 def _certificate(
-    extraction: Extraction, search: _Search, temperature: float, leaning: Tensor | None, unsure: int | None
+    extraction: Extraction, search: Search, temperature: float, leaning: Tensor | None, unsure: int | None
 ) -> Certificate:
     network, steps = search.network, search.steps
     (layer,) = network.layers
@@ -187,7 +196,7 @@ def _unsure(extraction: Extraction, state: int, radius: float) -> str:
     return f"the read-out of state {extraction.table.labels[state]} may change its class within {radius:.3g} of it."
 
 
-def _worst_step(search: _Search, temperature: float) -> str:
+def _worst_step(search: Search, temperature: float) -> str:
     """The step that lands farthest from its centroid even when it leaves from one, which is where to look."""
     steps = search.steps
     exact = steps.margins(torch.zeros_like(steps.apart))

@@ -30,7 +30,7 @@ def compile_machine(
     symbol is read; the gates are held open. The read-out takes the class of the state that a pair leads to.
 
     Args:
-        machine: of any number of classes.
+        machine: of two classes or more.
         temperature: of the centroids; the network follows the machine softly up to about 1.
         readout: "u_end" reads through an END token that holds the state, "h" the state itself.
         dtype: of the weights.
@@ -44,14 +44,21 @@ def compile_machine(
     states, symbols = machine.transitions.shape
     if symbols == 0:
         raise ArgumentError(where="compile_machine machine", got="an empty alphabet", wanted="at least one symbol")
+    classes = len(machine.classes)
+    if classes < 2:
+        raise ArgumentError(
+            where="compile_machine machine",
+            got=f"one class, {machine.classes[0]!r}",
+            wanted="at least two, which a network can tell apart",
+            remedy=f'Name one more that no state has: replace(machine, classes=({machine.classes[0]!r}, "other")).',
+        )
     if readout not in ("u_end", "h"):
         raise ArgumentError(where="compile_machine readout", got=readout, wanted='"u_end" or "h"')
     units = states * symbols + 1
     config = ClassifierConfig(
         cell="gru", hidden=units, embedding=symbols + 2, centroids=(units,), temperature=temperature, readout=readout
     )
-    classes = len(machine.classes)
-    model = config.build(tokens=symbols, classes=max(classes, 2), symbols=machine.alphabet).to(dtype)
+    model = config.build(tokens=symbols, classes=classes, symbols=machine.alphabet).to(dtype)
     # The unit of (q, a) is q * symbols + a; it stands for having arrived at δ(q, a). The last one is the start's.
     arrives = torch.cat([torch.from_numpy(machine.transitions.copy()).reshape(-1), torch.tensor([machine.start])])
     leaves = torch.cat([torch.arange(states).repeat_interleave(symbols), torch.tensor([-1])])

@@ -12,7 +12,8 @@ import torch
 
 from statewise.automata.freeze import LSTAR, alphabet_of, class_names, freeze, token_embedding
 from statewise.automata.moore import MooreMachine, Word
-from statewise.errors import ArgumentError, LengthError, NotMemorylessError, UnknownSymbolError
+from statewise.automata.symbols import encode_word, numbering
+from statewise.errors import ArgumentError, LengthError, NotMemorylessError
 from statewise.models import SequenceClassifier
 
 RUNS = ("soft", "hard")
@@ -165,8 +166,8 @@ def _walk(
     model: SequenceClassifier, words: Sequence[Word], layers: list[int], batch: int
 ) -> tuple[list[tuple[int, ...]], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """All steps of all words as (state, symbol, state), and the state where each word ends; state 0 is the start."""
-    numbers = {symbol: number for number, symbol in enumerate(alphabet_of(model))}
-    coded = [_encode(word, numbers) for word in words]
+    numbers = numbering(alphabet_of(model))
+    coded = [encode_word(word, numbers) for word in words]
     begin = model.config.start_token
     known: dict[tuple[int, ...], int] = {} if begin else {(-1,) * len(layers): 0}
     triples: list[np.ndarray] = []
@@ -189,13 +190,6 @@ def _walk(
     return list(known), before, symbols, after, ends
 
 
-def _encode(word: Word, numbers: dict[str, int]) -> list[int]:
-    unknown = next((symbol for symbol in word if symbol not in numbers), None)
-    if unknown is not None:
-        raise UnknownSymbolError(where="count words", got=repr(unknown), wanted=f"one of {', '.join(numbers)}")
-    return [numbers[symbol] for symbol in word]
-
-
 def _read_out(model: SequenceClassifier, names: list[tuple[int, ...]]) -> np.ndarray:
     """The class that the read-out gives each tuple of centroids."""
     network = freeze(model)
@@ -210,7 +204,7 @@ def _read_out(model: SequenceClassifier, names: list[tuple[int, ...]]) -> np.nda
 def _by_majority(
     model: SequenceClassifier, words: Sequence[Word], ends: np.ndarray, states: int, batch: int
 ) -> tuple[np.ndarray, int]:
-    numbers = {symbol: number for number, symbol in enumerate(alphabet_of(model))}
+    numbers = numbering(alphabet_of(model))
     votes = np.zeros((states, model.classes), dtype=np.int64)
-    np.add.at(votes, (ends, model.classify([_encode(word, numbers) for word in words], batch=batch)), 1)
+    np.add.at(votes, (ends, model.classify([encode_word(word, numbers) for word in words], batch=batch)), 1)
     return votes.argmax(1), int((votes.sum(1) == 0).sum())

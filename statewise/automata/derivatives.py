@@ -188,22 +188,6 @@ def _multiplicative(ball: Ball) -> list[Summand]:
     return [(for_n.bell(tanh_slope), candidate, chosen, factor)]
 
 
-def at_center(parts: list[Summand], directions: Tensor) -> Tensor:
-    """``J(centre)^T v`` for (rows, directions, hidden) vectors v.
-
-    Args:
-        parts: of the derivative.
-        directions: the vectors.
-    """
-    total = torch.zeros_like(directions)
-    for summand in parts:
-        moved = directions
-        for factor in summand:
-            moved = moved @ factor.weight if isinstance(factor, Matrix) else moved * factor.center[:, None]
-        total = total + moved
-    return total
-
-
 def at_center_on(parts: list[Summand], vectors: Tensor) -> Tensor:
     """``J(centre) d`` for (rows, vectors, hidden) vectors d.
 

@@ -11,6 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from statewise.cells import Cell
+from statewise.errors import ArgumentError
+from statewise.layers.plain import StepWeights, apply_once
 from statewise.transforms import Centroids
 
 Inputs = Float[Tensor, "rows width"]
@@ -18,34 +20,31 @@ States = Float[Tensor, "rows hidden"]
 
 
 @dataclass(frozen=True)
-class PlainProduct:
-    """``U v + b`` of one step, the Product of the cells' contract, without masks.
+class RepeatedProduct:
+    """``U v + b`` of one step, the Product of the cells' contract, where each state occurs several times in a row.
 
     Args:
         weight, bias: U and b.
-        fresh: whether the product of a first step is 1, the circuits' convention.
-        repeated: values and how often each of their rows is repeated in the states; their product is made only once.
+        once: (states, hidden), whose product is made only once.
+        repeated: the same with each row several times.
     """
 
     weight: Tensor
     bias: Tensor | None
-    fresh: bool = False
-    repeated: tuple[Tensor, Tensor, int] | None = None
+    once: Tensor
+    repeated: Tensor
 
     def __call__(self, value: Tensor, first: int, last: int) -> Tensor:
         hidden = self.weight.shape[1]
         blocks = slice(first * hidden, last * hidden)
-        if self.repeated is not None and value is self.repeated[1]:
-            once, _, times = self.repeated
-            return replace(self, repeated=None)(once, first, last).repeat_interleave(times, dim=0)
-        product = value @ self.weight[blocks].T
-        if self.fresh:
-            product = product + 1
-        return product if self.bias is None else product + self.bias[blocks]
+        shared = value is self.repeated
+        product = (self.once if shared else value) @ self.weight[blocks].T
+        if self.bias is not None:
+            product = product + self.bias[blocks]
+        return product.repeat_interleave(len(self.repeated) // len(self.once), dim=0) if shared else product
 
     def backward(self, grad: Tensor, first: int, last: int) -> Tensor:
-        hidden = self.weight.shape[1]
-        return grad @ self.weight[first * hidden : last * hidden]
+        raise AssertionError("autograd differentiates a single step")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +78,13 @@ class FrozenLayer:
 
     def cell_step(self, inputs: Inputs, states: States, *, fresh: bool = False) -> States:
         """``u``, what the cell makes of inputs and states; fresh rows are at the start of their word."""
-        product = PlainProduct(self.weight_hh, self.bias_hh, fresh and self.start_at_one)
-        return self.cell.forward(self.input_term(inputs), states, None, product, self.extra).state
+        weights = StepWeights(self.weight_ih, self.bias_ih, self.weight_hh, self.bias_hh, self.extra)
+        return apply_once(self.cell, inputs, states, None, weights, ones=fresh and self.start_at_one)[0]
 
     def pair_step(self, terms: Float[Tensor, "symbols gates"], states: States) -> Float[Tensor, "pairs hidden"]:
         """``u`` for every pair of a state and an input term, the terms running fastest: each product is made once."""
         repeated = states.repeat_interleave(len(terms), dim=0)
-        product = PlainProduct(self.weight_hh, self.bias_hh, repeated=(states, repeated, len(terms)))
+        product = RepeatedProduct(self.weight_hh, self.bias_hh, states, repeated)
         return self.cell.forward(terms.repeat(len(states), 1), repeated, None, product, self.extra).state
 
     def similarities(self, u: States) -> Float[Tensor, "rows k"]:
@@ -131,6 +130,16 @@ class FrozenNetwork:
     def sizes(self) -> tuple[int, ...]:
         """How many centroids each layer has."""
         return tuple(len(layer.centroids) for layer in self.layers)
+
+    @property
+    def samples(self) -> bool:
+        """Whether a layer draws its centroid: then a word has no one class."""
+        return any(layer.rule.transition == "sample" for layer in self.layers)
+
+    @property
+    def hard(self) -> bool:
+        """Whether every layer moves onto its best centroid, in evaluation: then the network is its table."""
+        return not self.samples and all(layer.rule.hard for layer in self.layers)
 
     def initial(self, rows: int) -> tuple[Tensor, ...]:
         """The states of all layers before the first step."""
@@ -181,7 +190,9 @@ class FrozenNetwork:
         moved = []
         for layer, state in zip(self.layers, states, strict=True):
             similar = layer.similarities(layer.cell_step(inputs, state, fresh=fresh))
-            inputs = torch.softmax(similar / layer.rule.temperature, dim=1) @ layer.centroids
+            weights = torch.softmax(similar / layer.rule.temperature, dim=1)
+            # Similarities are float32 at least: a narrower state is rounded once, at the end, as in the transform.
+            inputs = (weights @ layer.centroids.to(weights.dtype)).to(state.dtype)
             moved.append(inputs)
         return tuple(moved)
 
@@ -198,13 +209,20 @@ class FrozenNetwork:
 
     @torch.no_grad()
     def classify(self, words: Iterable[Sequence[int]], *, hard: bool = False) -> Tensor:
-        """The class of each word, as the network reads it (a "sample" network as the mixture), or at argmax.
+        """The class of each word, as the network reads it, or at argmax.
 
         Args:
             words: each as numbers of symbols.
             hard: whether the state is moved onto the best centroid at every step.
         """
-        hard = hard or all(layer.rule.hard and layer.rule.transition != "sample" for layer in self.layers)
+        if self.samples and not hard:
+            raise ArgumentError(
+                where="FrozenNetwork.classify",
+                got='a network with transition "sample"',
+                wanted="one whose words have one class each",
+                remedy="Give hard=True, or ask the model itself: model.classify(words, generator=...).",
+            )
+        hard = hard or self.hard
         words = list(words)
         lengths = torch.tensor([len(word) for word in words], dtype=torch.int64)
         rows, longest = len(words), int(lengths.max()) if words else 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from statewise.automata.moore import MooreMachine, Word
-from statewise.automata.words import Text, all_words, number_of_words, random_words
+from statewise.automata.words import Text, all_words, longest_within, random_words
 from statewise.errors import ArgumentError, MissingExtraError
 
 Classify = Callable[[Sequence[Word]], np.ndarray]
@@ -137,9 +137,7 @@ class _Test:
     ) -> None:
         self._box, self.classes = box, classes
         self._number, self._max_length, self._seed = test_words, max_length, seed
-        symbols, self._short = len(box.alphabet), 0
-        while self._short < max_length and number_of_words(symbols, self._short + 1) <= short_words:
-            self._short += 1
+        self._short = longest_within(len(box.alphabet), short_words, at_most=max_length)
         self.rounds, self.withstood = 0, False
 
     def difference(self, machine: MooreMachine, *, stop: bool) -> Text | None:

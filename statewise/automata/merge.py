@@ -10,11 +10,12 @@ from torch import Tensor
 from statewise.automata.certify import certify, why_not_certifiable
 from statewise.automata.compare import witness
 from statewise.automata.extract import Extraction, extract, read_network
+from statewise.automata.faithfulness import as_it_is
 from statewise.automata.frozen import FrozenNetwork
 from statewise.automata.minimise import equivalent_states
 from statewise.automata.moore import MooreMachine
 from statewise.automata.symbols import text_or_tuple
-from statewise.automata.verify import classifier_of
+from statewise.automata.verify import classifier_of, comparable
 from statewise.automata.words import Text, random_words
 from statewise.errors import NotMemorylessError
 from statewise.models import SequenceClassifier
@@ -75,7 +76,7 @@ def merge_centroids(model: SequenceClassifier, *, words: int = 1000, max_length:
         merged=tuple(tuple(group) for group in groups),
         same_machine=witness(before.machine, after.machine) is None,
         soft_agreement=float((old == new).mean()),
-        certified=not why_not_certifiable(after) and certify(after).holds,
+        certified=as_it_is(after, not why_not_certifiable(after) and certify(after).holds),
     )
 
 
@@ -137,9 +138,10 @@ def repair_set(model: SequenceClassifier, target: MooreMachine, *, limit: int = 
     Returns:
         The words, shortest first, and their classes by the target; both empty if there is nothing to repair.
     """
-    found = extract(model, classes=target.classes).machine
+    found = comparable(extract(model, classes=target.classes), target)
     wrong = _differences(found, target, limit)
-    prefixes = dict.fromkeys(word[:end] for word in wrong for end in range(len(word) + 1))
+    shortest = 0 if model.config.start_token else 1
+    prefixes = dict.fromkeys(word[:end] for word in wrong for end in range(shortest, len(word) + 1))
     words = [text_or_tuple(word, found.alphabet) for word in sorted(prefixes, key=len)]
     return words, target.classify(words).tolist()
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from statewise.automata.frozen import FrozenNetwork
-from statewise.automata.steps_bound import WIDEN, Movement, movement
+from statewise.automata.steps_bound import WIDEN, Movement, movement, rounding_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,8 @@ class ReadoutBound:
 
     Args:
         states: (states,), numbers of centroids.
-        margins: (states, classes), how far each class is below the best; infinite for the best itself.
+        margins: (states, classes), how far each class is below the best, less what rounding may have added; infinite
+            for the best itself.
         rise: (states, classes, k), how a class gains when a state that the head reads leans to each centroid.
         moves: through the cell at END; None where the head reads the state.
     """
@@ -57,10 +58,25 @@ def readout_bound(network: FrozenNetwork, reachable: np.ndarray) -> ReadoutBound
     logits = network.read_out([centers])
     best = logits.argmax(1, keepdim=True)
     origins = network.head_weight[best[:, 0]]
-    margins = (logits.gather(1, best) - logits).scatter(1, best, torch.inf)
+    margins = (logits.gather(1, best) - logits - _noise(network, centers)[:, None]).scatter(1, best, torch.inf)
     moves = None
     if network.end is not None:
         moves = movement(layer, network.end.expand(len(states), -1), centers, network.head_weight, origins)
     gains = network.head_weight - origins[:, None]
     rise = torch.einsum("rch,rkh->rck", gains, layer.centroids - centers[:, None]).clamp(min=0)
     return ReadoutBound(states, margins, rise, moves)
+
+
+def _noise(network: FrozenNetwork, centers: Tensor) -> Tensor:
+    """(states,): far more than the rounding of a logit, which is a part of ``|u| |w| + |b|``, and of u's own."""
+    (layer,) = network.layers
+    read, rounding = centers, centers.new_zeros(len(centers))
+    if network.end is not None:
+        end = network.end.expand(len(centers), -1)
+        read, rounding = layer.cell_step(end, centers), rounding_of(layer, end, centers)
+    largest = torch.linalg.vector_norm(network.head_weight, dim=1).amax()
+    size = torch.linalg.vector_norm(read, dim=1) * largest
+    if network.head_bias is not None:
+        size = size + network.head_bias.abs().amax()
+    noise: Tensor = (WIDEN - 1) * size + 2 * largest * rounding
+    return noise

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statewise.automata.derivatives import Ball, Matrix, at_center, at_center_on, deviation, summands
+from statewise.automata.derivatives import Ball, Matrix, at_center_on, deviation, summands
 from statewise.automata.frozen import FrozenLayer, FrozenNetwork
 
 # Every bound is computed in float64 and then widened, far beyond what its rounding can be.
 WIDEN = 1 + 1e-9
+FINE = 1e-12  # of what a sum is made of: rounding is 1e-16 of it
 NUMBERS_AT_ONCE = 2**23
 
 
@@ -70,8 +71,8 @@ class Movement:
         for part in _parts(rows, hidden * hidden):
             radius = torch.zeros(len(self.centers[part]), dtype=self.centers.dtype)
             ball = Ball(self.layer, self.matrices, self.input_term[part], self.centers[part], radius)
-            whole = at_center(summands(ball), unit.expand(len(radius), -1, -1))
-            found.append(torch.linalg.matrix_norm(whole, 2))
+            transposed = at_center_on(summands(ball), unit.expand(len(radius), -1, -1))
+            found.append(torch.linalg.matrix_norm(transposed, 2))
         return torch.cat(found)
 
     def lipschitz(self, radius: Tensor) -> Tensor:
@@ -118,7 +119,7 @@ class StepsBound:
         sources: (steps,), the centroid from which each step leaves.
         symbols: (steps,), by which symbol.
         targets: (steps,), the centroid at which it arrives at argmax.
-        gaps: (steps, k), how far each rival's similarity is below the target's.
+        gaps: (steps, k), how far each rival's similarity is below the target's, less what rounding may have added.
         apart: (k, k), the distances of the centroids.
         moves: how the similarities move with the state.
         start_targets, start_gaps: the same of the first steps, which leave from one known state.
@@ -149,30 +150,74 @@ class StepsBound:
         own, radius = leaning[self.sources], self.radii(leaning)[self.sources]
         if self.layer.rule.similarity == "euclidean":
             # Each distance moves by at most ||u - u_0||, hence a difference by twice that.
-            return _lowered(self.gaps) - 2 * self.moves.length(own, radius)[:, None]
+            return self.gaps - 2 * self.moves.length(own, radius)[:, None]
         moved = self.moves.bound(own, radius)
         if self.layer.rule.similarity == "sqeuclidean":
             moved = 2 * moved  # -||u - s_i||^2 + ||u - s_j||^2 is linear in u, of slope 2 (s_i - s_j)
-        return _lowered(self.gaps) - moved
+        return self.gaps - moved
 
     @property
     def starts_surely(self) -> bool:
         """Whether the first steps have one best centroid each."""
-        rivals = self.start_gaps.scatter(1, self.start_targets[:, None], torch.inf)
-        return bool((_lowered(rivals.clamp(max=self.start_gaps.max())) > 0).all()) or rivals.shape[1] == 1
+        return bool((self.start_gaps.scatter(1, self.start_targets[:, None], torch.inf) > 0).all())
 
     def next_leaning(self, margins: Tensor, temperature: float) -> Tensor:
         """(k, k): ``alpha_j <= exp(-margin_j / tau)`` for all steps into each centroid, of :meth:`margins`."""
         found = margins.new_zeros(self.apart.shape)
-        starts = _lowered(self.start_gaps)
-        for targets, left in ((self.targets, margins), (self.start_targets, starts)):
+        for targets, left in ((self.targets, margins), (self.start_targets, self.start_gaps)):
             weights = (torch.exp(-left / temperature) * WIDEN).scatter(1, targets[:, None], 0.0)
             found = found.scatter_reduce(0, targets[:, None].expand_as(weights), weights, "amax")
         return found
 
 
-def _lowered(gaps: Tensor) -> Tensor:
-    return gaps - (WIDEN - 1) * gaps.abs().amax()
+def rounding_of(layer: FrozenLayer, inputs: Tensor, states: Tensor) -> Tensor:
+    """(rows,): far more than what rounding can change in the cell's ``u``: a part of all that it is summed from.
+
+    Args:
+        layer: whose cell is applied.
+        inputs: (rows, width).
+        states: (rows, hidden).
+    """
+    summed = _sizes(layer.weight_ih, layer.bias_ih, inputs) + _sizes(layer.weight_hh, layer.bias_hh, states)
+    return FINE * (summed + summed**2)  # gates are multiplied by what they let through
+
+
+def _sizes(weight: Tensor, bias: Tensor | None, values: Tensor) -> Tensor:
+    summed = values.abs() @ weight.abs().T
+    return (summed if bias is None else summed + bias.abs()).amax(1)
+
+
+def sure_gaps(layer: FrozenLayer, u: Tensor, rounding: Tensor, targets: Tensor) -> Tensor:
+    """(rows, k): how far each similarity is below the target's, less what rounding may have added.
+
+    Rounding is a part of ``|u| |s|``, however near to each other the similarities are.
+
+    Args:
+        layer: with the centroids.
+        u: (rows, hidden), what the cell gives.
+        rounding: (rows,), that of u.
+        targets: (rows,), the centroid of each.
+    """
+    similar = torch.cat([layer.similarities(u[part]) for part in _parts(len(u), layer.centroids.numel())])
+    largest = torch.linalg.vector_norm(layer.centroids, dim=1).amax()
+    size = torch.linalg.vector_norm(u, dim=1) + largest
+    if layer.rule.similarity == "euclidean":
+        noise = (WIDEN - 1) * size + 2 * rounding
+    else:
+        noise = (WIDEN - 1) * size**2 + 4 * largest * rounding
+    gaps: Tensor = similar.gather(1, targets[:, None]) - similar - noise[:, None]
+    return gaps
+
+
+def numbers_needed(network: FrozenNetwork, reachable: int) -> int:
+    """How many numbers the bound of all steps holds.
+
+    Args:
+        network: of one layer.
+        reachable: from how many centroids words step.
+    """
+    rows, k = reachable * len(network.symbols), network.sizes[0]
+    return rows * k if network.layers[0].rule.similarity == "euclidean" else rows * k * k
 
 
 def steps_bound(network: FrozenNetwork, table: np.ndarray, reachable: np.ndarray) -> StepsBound:
@@ -189,19 +234,21 @@ def steps_bound(network: FrozenNetwork, table: np.ndarray, reachable: np.ndarray
     read = torch.arange(symbols).repeat(len(reachable))
     targets = torch.from_numpy(table)[sources, read]
     inputs, centers = network.embedding[read], layer.centroids[sources]
-    similar = layer.similarities(layer.cell_step(inputs, centers))
     first = network.embedding if network.start is None else network.start[None]
-    begun = layer.similarities(layer.cell_step(first, layer.initial.expand(len(first), -1), fresh=True))
-    start_targets = begun.argmax(1)
+    initial = layer.initial.expand(len(first), -1)
+    begun = layer.cell_step(first, initial, fresh=True)
+    start_targets = layer.similarities(begun).argmax(1)
+    # Distances move with the length of u alone: no reading is needed.
+    readings = layer.centroids[:0] if layer.rule.similarity == "euclidean" else layer.centroids
     apart = torch.cdist(layer.centroids, layer.centroids, compute_mode="donot_use_mm_for_euclid_dist")
     return StepsBound(
         layer=layer,
         sources=sources,
         symbols=read,
         targets=targets,
-        gaps=similar.gather(1, targets[:, None]) - similar,
+        gaps=sure_gaps(layer, layer.cell_step(inputs, centers), rounding_of(layer, inputs, centers), targets),
         apart=apart,
-        moves=movement(layer, inputs, centers, layer.centroids, layer.centroids[targets]),
+        moves=movement(layer, inputs, centers, readings, layer.centroids[targets]),
         start_targets=start_targets,
-        start_gaps=begun.amax(1, keepdim=True) - begun,
+        start_gaps=sure_gaps(layer, begun, rounding_of(layer, first, initial), start_targets),
     )

@@ -12,7 +12,8 @@ from torch import Tensor
 from statewise.automata.frozen import FrozenNetwork
 from statewise.errors import ArgumentError, NonFiniteError
 
-AMBIGUOUS = 1e-5  # a margin below this part of the largest similarity may be flipped by rounding (spec section 7)
+# A margin below this part of the largest similarity may be flipped by rounding in float32 (spec section 7).
+AMBIGUOUS = 1e-5
 NUMBERS_AT_ONCE = 2**23  # 64 MiB of float64: what one batched evaluation may hold
 
 
@@ -71,7 +72,7 @@ def evaluate_pairs(network: FrozenNetwork, states: np.ndarray) -> Steps:
     found = []
     for begin in range(0, len(states), at_once):
         chosen, seen = network.hard_pairs(network.at_centroids(torch.from_numpy(states[begin : begin + at_once])))
-        found.append(_steps(chosen, seen))
+        found.append(_steps(network, chosen, seen))
     parts = zip(*((steps.chosen, steps.margins, steps.ambiguous) for steps in found), strict=True)
     return found[0] if len(found) == 1 else Steps(*(np.concatenate(part) for part in parts))
 
@@ -79,7 +80,7 @@ def evaluate_pairs(network: FrozenNetwork, states: np.ndarray) -> Steps:
 def evaluate_start(network: FrozenNetwork) -> Steps:
     """The first step: START, or where there is none, every symbol from the initial state."""
     inputs = network.embedding if network.start is None else network.start[None]
-    return _steps(*network.hard_step(inputs, network.initial(len(inputs)), fresh=True))
+    return _steps(network, *network.hard_step(inputs, network.initial(len(inputs)), fresh=True))
 
 
 def _numbers_a_row(network: FrozenNetwork) -> int:
@@ -91,13 +92,13 @@ def _numbers_a_row(network: FrozenNetwork) -> int:
     return widest
 
 
-def _steps(chosen: Tensor, seen: tuple[Tensor, ...]) -> Steps:
-    decided = [_decided(similar) for similar in seen]
+def _steps(network: FrozenNetwork, chosen: Tensor, seen: tuple[Tensor, ...]) -> Steps:
+    decided = [_decided(network, similar) for similar in seen]
     margins, unsure = np.stack([margin for _, margin, _ in decided]), np.stack([doubt for _, _, doubt in decided])
     return Steps(chosen.numpy(), margins.min(axis=0), np.asarray(unsure.any(axis=0)))
 
 
-def _decided(scores: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _decided(network: FrozenNetwork, scores: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The best of each row, its lead over the second, and whether rounding could choose otherwise."""
     if not bool(torch.isfinite(scores).all()):
         raise NonFiniteError(where="extract model", got="scores that are not finite", wanted="finite weights")
@@ -105,7 +106,8 @@ def _decided(scores: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.zeros(len(scores), np.int64), np.full(len(scores), np.inf), np.zeros(len(scores), dtype=bool)
     best = scores.topk(2, dim=1).values
     lead = best[:, 0] - best[:, 1]
-    unsure = lead <= AMBIGUOUS * scores.abs().amax(1)
+    coarser = max(1.0, torch.finfo(network.dtype).eps / torch.finfo(torch.float32).eps)
+    unsure = lead <= AMBIGUOUS * coarser * scores.abs().amax(1)
     return scores.argmax(1).numpy(), lead.numpy(), unsure.numpy()
 
 
@@ -146,7 +148,7 @@ def read_table(network: FrozenNetwork, *, max_states: int = 100_000) -> Table:
         rows.append(number(steps.chosen).reshape(-1, symbols))
     states = np.array(list(known), dtype=np.int64)
     outputs, output_margins, output_ambiguous = _decided(
-        network.read_out(network.at_centroids(torch.from_numpy(states)))
+        network, network.read_out(network.at_centroids(torch.from_numpy(states)))
     )
     whole = Table(
         states=states,
@@ -165,7 +167,7 @@ def read_table(network: FrozenNetwork, *, max_states: int = 100_000) -> Table:
 
 def _with_own_start(network: FrozenNetwork, table: Table, seeds: np.ndarray, begin: Steps) -> Table:
     """The table with one more state: the one before the first token, which is no centroid."""
-    empty, lead, unsure = _decided(network.read_out(network.initial(1), fresh=True))
+    empty, lead, unsure = _decided(network, network.read_out(network.initial(1), fresh=True))
     return Table(
         states=np.concatenate([table.states, np.full((1, table.states.shape[1]), -1)]),
         start=len(table.states),

@@ -14,6 +14,7 @@ from statewise.automata.certificate import Certificate
 from statewise.automata.certify import certify, why_not_certifiable
 from statewise.automata.compare import witness
 from statewise.automata.extract import Extraction, extract
+from statewise.automata.faithfulness import as_it_is
 from statewise.automata.freeze import alphabet_of, token_embedding
 from statewise.automata.moore import MooreMachine, Word
 from statewise.errors import ArgumentError
@@ -39,17 +40,25 @@ class Proof:
     @property
     def soft(self) -> bool:
         """Whether the network as it is provably equals the machine on every word."""
-        return self.equal and self.certificate is not None and self.certificate.holds
+        return self.equal and as_it_is(self.extraction, self.certificate is not None and self.certificate.holds)
 
     @property
     def sentence(self) -> str:
         """The result in one sentence that can be quoted."""
         if not self.equal:
             return f"At argmax the network differs from the machine, first on the word {self.witness!r}."
-        hard = "At argmax the network equals the machine on every word, of every length"
+        hard = "At argmax the network equals the machine on every word, of every length (in exact arithmetic)"
+        if unsure := self.extraction.ambiguous:
+            where = " on ".join(part for part in unsure[0] if part)
+            hard += f"; rounding could overturn {len(unsure)} of its steps, first {where}"
+        if self.extraction.network.hard:
+            return f"{hard}. The network as it is moves by argmax."
         if self.certificate is None:
             return f"{hard}. There is no bound on the soft network: it has {why_not_certifiable(self.extraction)}."
-        return f"{hard}. {self.certificate.sentence}"
+        draws = (
+            " It draws its states instead, of which neither says anything." if self.extraction.network.samples else ""
+        )
+        return f"{hard}. {self.certificate.sentence}{draws}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,19 +142,29 @@ def prove(model: SequenceClassifier, machine: MooreMachine) -> Proof:
     """
     _same_alphabet(model, machine)
     extraction = extract(model, classes=machine.classes)
-    found = extraction.machine
-    if not model.config.start_token:
-        # The network has no empty word. Its start state is entered by no other, so that the machine may answer there.
-        outputs = extraction.table.outputs.copy()
-        outputs[extraction.table.start] = machine.outputs[machine.start]
-        found = replace(extraction.table, outputs=outputs)
-    difference = witness(found, machine)
+    difference = witness(comparable(extraction, machine), machine)
     return Proof(
         equal=difference is None,
         witness=difference,
         certificate=None if why_not_certifiable(extraction) else certify(extraction),
         extraction=extraction,
     )
+
+
+def comparable(extraction: Extraction, machine: MooreMachine) -> MooreMachine:
+    """The machine of a network, as far as another can be held against it.
+
+    Where words begin without START the network has no empty word, and the other machine answers for it.
+
+    Args:
+        extraction: of the network, with the other's classes.
+        machine: the other.
+    """
+    if extraction.network.start is not None:
+        return extraction.machine
+    outputs = extraction.table.outputs.copy()
+    outputs[extraction.table.start] = machine.outputs[machine.start]  # which no other state leads to
+    return replace(extraction.table, outputs=outputs)
 
 
 def classifier_of(

@@ -42,6 +42,23 @@ def number_of_words(symbols: int, max_length: int) -> int:
     return sum(symbols**length for length in range(max_length + 1))
 
 
+def longest_within(symbols: int, budget: int, *, at_most: int = 100) -> int:
+    """The length up to which all words are within a budget of words; 0 if already those of length 1 are not.
+
+    Args:
+        symbols: in the alphabet; of none there is but the empty word.
+        budget: how many words there may be.
+        at_most: no greater length is given.
+
+    >>> longest_within(2, 1000), longest_within(1, 1000), longest_within(0, 1000)
+    (8, 100, 0)
+    """
+    longest = 0
+    while symbols and longest < at_most and number_of_words(symbols, longest + 1) <= budget:
+        longest += 1
+    return longest
+
+
 def random_words(
     alphabet: Sequence[str], number: int, *, max_length: int, seed: int, min_length: int = 0
 ) -> list[Text]:

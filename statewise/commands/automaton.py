@@ -15,9 +15,9 @@ from statewise.automata import witness
 from statewise.commands.fields import from_fields
 from statewise.commands.judged import tell_sets
 from statewise.commands.labelled import Labelled, read_examples
-from statewise.commands.shared import check_new, one_thread
+from statewise.commands.shared import one_thread
 from statewise.data import Images
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.train import ClassifierSettings, Judged, save_classifier
 from statewise.train.classify_data import OnDevice
@@ -40,12 +40,14 @@ def learn(asked: Any, source: Mapping[str, Any], console: Console) -> None:
         console: where to print.
     """
     hardening = hardening_of(asked)
-    examples = read_examples(source, seed=hardening.seed)
+    examples = read_examples(source, seed=hardening.seed, hold=False)
     if isinstance(examples.train, Images):
         raise ArgumentError(where="--automaton", got="pictures", wanted="words: an automaton reads symbols")
     config = replace(AUTOMATON, **from_fields(ClassifierConfig, vars(asked)))
     folder = Path(asked.out or f"runs/{examples.name}-automaton")
-    check_new(folder, resume=False)
+    if (folder / "config.json").exists():  # what is learnt in one go cannot go on
+        got, wanted = "a folder with a run", "a new or empty one"
+        raise RunFolderError(where=str(folder), got=got, wanted=wanted, remedy="Name another folder (--out).")
     with one_thread():
         learnt = learn_automaton(examples.train, config, hardening=hardening, console=None if asked.quiet else console)
         judged = judge(learnt.model, examples)
@@ -75,6 +77,13 @@ def hardening_of(asked: Any) -> Hardening:
             wanted=f"of the training only {', '.join(f'--{name}' for name in TAKEN)}",
             remedy="Leave the others out: it has rules of its own for noise, lengths and when to stop.",
         )
+    if asked.device not in ("auto", "cpu"):
+        raise ArgumentError(
+            where="--automaton",
+            got=f"--device {asked.device}",
+            wanted="a CPU",
+            remedy="Leave it out: its networks are small, and learnt on one core.",
+        )
     return Hardening(**{name: given[name] for name in TAKEN if given.get(name) is not None})
 
 
@@ -86,7 +95,8 @@ def judge(model: SequenceClassifier, examples: Labelled) -> dict[str, Judged]:
         examples: the sets.
     """
     found = {}
-    for name, each in {"train": examples.train, "valid": examples.valid, **examples.tests}.items():
+    held = {} if examples.valid is examples.train else {"valid": examples.valid}
+    for name, each in {"train": examples.train, **held, **examples.tests}.items():
         here = OnDevice(each, torch.device("cpu"))
         found[name] = Judged(measure(model, here, batch=BATCH), measure(model, here, batch=BATCH, hard=True))
     return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from rich.console import Console
 from statewise.commands.automaton import learn
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
+from statewise.commands.going_on import refuse_taken, told_before
 from statewise.commands.judged import tell_sets
-from statewise.commands.labelled import UNITS, Labelled, read_examples
-from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, one_thread
+from statewise.commands.labelled import FILES, UNITS, WORDS, Labelled, read_examples
+from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread
 from statewise.data import Images
 from statewise.errors import ArgumentError
 from statewise.models import ClassifierConfig
-from statewise.train import ClassifierResult, ClassifierSettings, RunFolder, train_classifier
+from statewise.train import ClassifierResult, ClassifierSettings, train_classifier
 from statewise.train.telling import say
 
 #: What a person wants who names only the examples: states that can be read.
@@ -42,8 +44,13 @@ def parser() -> ArgumentParser:
     add("--data", type=str, help="a file with a label and a text a row (.tsv, .csv, .jsonl), or tomita:4, "
         "regex:(ab)*, parentheses, parentheses-small, palindromes, mnist, permuted-mnist, fashion-mnist, imdb, or "
         "sample for some words of a regular language")  # fmt: skip
-    add("--valid", type=str, help="a file to choose the best model by; else a tenth of the examples is held back")
+    add("--valid", type=str, help="a file to choose the best model by; else a tenth of the examples is held back, "
+        "but not with --automaton")  # fmt: skip
     add("--test", type=str, nargs="+", help="files to test the best model on")
+    add("--label", type=str, help="the column of the labels in these files, by name or by number from 0; else the one "
+        "called label, class, sentiment, target or y, or the first")  # fmt: skip
+    add("--text", type=str, help="the column of the texts, likewise; else the one called text, sentence, review or "
+        "content, or the last")  # fmt: skip
     add("--unit", type=str, help=f"what a step reads of a text: {', '.join(UNITS)}; auto takes words if texts have "
         "blanks, else characters; symbols stand between blanks and are all known")  # fmt: skip
     add("--limit", type=int, help="the most words that are known; the others are one")
@@ -53,7 +60,7 @@ def parser() -> ArgumentParser:
         "that grow, and new starts")  # fmt: skip
     add("--out", type=str, help="the folder of the run; else runs/ and the name of the examples")
     add("--resume", action="store_true", help="go on with the run in the folder, with its settings; more --epochs "
-        "than it had continue it")  # fmt: skip
+        "than it had continue it, unless rate or temperature fall to the last one")  # fmt: skip
     add("--device", **DEVICE)
     add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
     add("--quiet", action="store_true", help="print the result only")
@@ -79,12 +86,12 @@ def run(asked: Any, console: Console) -> None:
     examples = read_examples(source, seed=settings.seed)
     config = config_of(asked, there.get("model", {}), examples)
     folder = Path(asked.out or f"runs/{examples.name}")
-    check_new(folder, asked.resume)
+    refuse_taken(folder, resume=asked.resume)
     told = None if asked.quiet else console
     say(told, describe_run(config, settings, examples, device, folder))
     options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source, "console": told}
     few = device.type == "cpu" and config.hidden <= SMALL
-    with one_thread(few), curves(folder, wanted=asked.tensorboard) as write:
+    with one_thread(few), _way_on(folder, console), curves(folder, wanted=asked.tensorboard) as write:
         sets = (examples.train, examples.valid, examples.tests)
         result = train_classifier(config, settings, *sets, folder, on_epoch=write, **options)
     _tell(console, result, config, settings, examples)
@@ -97,8 +104,12 @@ def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
         asked: the options.
         there: what the run that goes on was told.
     """
+    for name in WORDS:
+        value = getattr(asked, name)
+        if value is not None and value < 1:
+            raise ArgumentError(where=f"--{name}", got=value, wanted="a whole number >= 1")
     before = there.get("source", {})
-    names = ("data", "valid", "test", "unit", "limit", "truncate", "alphabet")
+    names = ("data", *FILES, "alphabet")
     found = {name: getattr(asked, name) or before.get(name) for name in names}
     if found["data"] is None:
         raise ArgumentError(
@@ -151,13 +162,23 @@ def _there(asked: Any) -> dict[str, Any]:
     """What the run that goes on was told; nothing if there is none yet."""
     if not asked.out:
         raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
-    folder = Path(asked.out)
-    return RunFolder(folder).config() if (folder / "config.json").exists() else {}
+    return told_before(Path(asked.out))
+
+
+@contextmanager
+def _way_on(folder: Path, console: Console) -> Iterator[None]:
+    """A region in which Ctrl-C says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (folder / "config.json").exists():
+            say(console, f"Stopped. Go on:\n  statewise train classify --resume --out {shlex.quote(str(folder))}")
+        raise
 
 
 def _absolute(name: str) -> str:
     place = Path(name).expanduser()
-    return str(place.resolve()) if place.exists() else name
+    return str(place.resolve()) if place.is_file() else name
 
 
 def _tell(
@@ -180,5 +201,7 @@ def _tell(
         say(console, f"  statewise extract {folder}")
     if result.epochs < settings.epochs:
         say(console, f"  statewise train classify --resume --out {folder} --patience {2 * (settings.patience or 1)}")
-    else:
+    elif not settings.plans_ahead:
         say(console, f"  statewise train classify --resume --out {folder} --epochs {2 * result.epochs}")
+    else:
+        say(console, "  A longer run is a new one (--out): how rate or temperature fall was planned to the last epoch.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +68,8 @@ def run(arguments: Any, console: Console) -> None:
         raise ArgumentError(where="--check", got=arguments.check, wanted="a whole number >= 0")
     targets = _targets(arguments)
     model, classes = _load(arguments.run)
+    for target in targets:  # a folder that cannot be made is told before the work
+        target.parent.mkdir(parents=True, exist_ok=True)
     words, labels = (None, None) if arguments.words is None else read_words(Path(arguments.words), model, classes)
     with one_thread(), warnings.catch_warnings():
         # What they say is printed.
@@ -75,7 +78,7 @@ def run(arguments: Any, console: Console) -> None:
         machine, told = (
             _counted(model, words, classes, arguments.check)
             if arguments.count
-            else _exact(model, words, labels, classes)
+            else _exact(model, words, labels, classes, folder=arguments.run)
         )
         checked = str(verify(model, machine, random_words=arguments.check))
     _show(console, machine)
@@ -147,12 +150,17 @@ def _load(folder: str) -> tuple[SequenceClassifier, tuple[str, ...]]:
 
 
 def _exact(
-    model: SequenceClassifier, words: list[list[str]] | None, labels: list[int] | None, classes: Sequence[str]
+    model: SequenceClassifier,
+    words: list[list[str]] | None,
+    labels: list[int] | None,
+    classes: Sequence[str],
+    *,
+    folder: str,
 ) -> tuple[MooreMachine, str]:
     try:
         found = extract(model, words=words, labels=labels, classes=classes)
     except NotMemorylessError as error:
-        remedy = "" if model.memoryless else "statewise extract RUN --count gives an approximate machine, by counting."
+        remedy = _remedy(model, folder)
         raise NotMemorylessError(where="extract", got=error.got, wanted=error.wanted, remedy=remedy) from None
     told = [str(found.card)]
     if found.agreement is not None and found.agreement.soft_accuracy is not None:
@@ -161,9 +169,21 @@ def _exact(
     return found.machine, "\n".join(told)
 
 
+def _remedy(model: SequenceClassifier, folder: str) -> str:
+    if not any(model.config.centroids):
+        return "Train with centroids: statewise train classify --centroids 10."
+    if model.memoryless:
+        return ""
+    return f"statewise extract {shlex.quote(folder)} --count gives an approximate machine, by counting."
+
+
 def _counted(
     model: SequenceClassifier, words: list[list[str]] | None, classes: Sequence[str], random: int
 ) -> tuple[MooreMachine, str]:
+    if not any(model.config.centroids):
+        raise NotMemorylessError(
+            where="extract --count", got="no centroids", wanted="some, to be counted", remedy=_remedy(model, "")
+        )
     found = count(model, _some_words(model.symbols or (), random) if words is None else words, classes=classes)
     told = (
         f"counted: {found.steps:,} steps, {found.ambiguity:.2%} of them elsewhere than most from the same state with "

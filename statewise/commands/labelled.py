@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from statewise.automata import from_regex
 from statewise.data import (
     Images,
     LabelledFile,
@@ -22,15 +23,18 @@ from statewise.data import (
     tomita,
     tomita_sets,
 )
+from statewise.data.class_names import class_names
 from statewise.data.grammars import TRAIN_LENGTHS, VALID_LENGTHS
 from statewise.data.rows import Row
 from statewise.errors import ArgumentError, DataError
 
+#: What may be said of a file of the user's, besides its name.
+FILES = ("valid", "test", "label", "text", "unit", "limit", "truncate")
+WORDS = ("limit", "truncate")  # what may be said of words only
 UNITS = ("auto", "characters", "symbols", "words")
 SAMPLE = "tomita:4"
 HELD = 0.1  # of the examples, where no file is named to choose by
 LONGER = (25, 30, 37, 44, 51)  # lengths to test on, beyond all that a network has seen; odd and even
-_MARKS = frozenset("|*+?(){}[]^-,.\\")
 
 
 @dataclass(frozen=True)
@@ -52,23 +56,25 @@ class Labelled:
     language: Language | None = None
 
 
-def read_examples(source: Mapping[str, Any], *, seed: int) -> Labelled:
+def read_examples(source: Mapping[str, Any], *, seed: int, hold: bool = True) -> Labelled:
     """The sets that a source names.
 
     Args:
-        source: ``data``, and for a file of the user's ``valid``, ``test``, ``unit``, ``limit`` and ``truncate``, for a
-            regular expression ``alphabet``.
+        source: ``data``, and for a file of the user's ``valid``, ``test``, ``label``, ``text``, ``unit``, ``limit`` and
+            ``truncate``, for a regular expression ``alphabet``.
         seed: of what is drawn: words of a language, and the examples that are held back.
+        hold: whether some examples of a file are held back where no others are named to choose by; else all are trained
+            on, and ``valid`` is ``train``.
     """
     data = str(source["data"])
     kind, _, rest = (SAMPLE if data == "sample" else data).partition(":")
-    if kind in _MADE and not Path(data).exists():
+    if kind in _MADE and not Path(data).is_file():
         found = _MADE[kind](rest, source, seed)
         _refuse_idle(source, data, allowed=("alphabet",) if kind == "regex" else ())
         return found
     if Path(data).expanduser().is_file():
-        _refuse_idle(source, data, allowed=("valid", "test", "unit", "limit", "truncate"))
-        return _read_files(source, seed)
+        _refuse_idle(source, data, allowed=FILES)
+        return _read_files(source, seed, hold)
     known = "tomita:1 to tomita:7, regex:PATTERN, parentheses, parentheses-small, palindromes, mnist, permuted-mnist, "
     raise DataError(
         where="--data",
@@ -88,12 +94,14 @@ def _tomita(number: str, source: Mapping[str, Any], seed: int) -> Labelled:
 
 
 def _regex(pattern: str, source: Mapping[str, Any], seed: int) -> Labelled:
-    letters = source.get("alphabet") or "".join(sorted(set(pattern) - _MARKS))
-    if not letters:
-        raise ArgumentError(
-            where="--alphabet", got="nothing", wanted="the symbols of the language, as --alphabet abc", remedy=""
-        )
-    language = Language.regex(pattern, letters)
+    try:
+        language = Language.regex(pattern, source.get("alphabet") or from_regex(pattern).alphabet)
+    except ArgumentError as error:
+        # In the words of the command line.
+        where = error.where.replace("from_regex.pattern", "--data regex")
+        where = where.replace("from_regex.alphabet", "--alphabet").replace("Language.alphabet", "--alphabet")
+        remedy = error.remedy.replace("alphabet=", "--alphabet abc")
+        raise ArgumentError(where=where, got=error.got, wanted=error.wanted, remedy=remedy) from None
     parts = zip((TRAIN_LENGTHS, VALID_LENGTHS, LONGER), (0, 1, 2), strict=True)
     train, valid, test = (sample_words(language, lengths=each, seed=3 * seed + shift) for each, shift in parts)
     train.check_classes(where=f"the words of regex:{pattern}")
@@ -119,13 +127,17 @@ _MADE: Mapping[str, Callable[[str, Mapping[str, Any], int], Labelled]] = {
 }
 
 
-def _read_files(source: Mapping[str, Any], seed: int) -> Labelled:
+def _read_files(source: Mapping[str, Any], seed: int, hold: bool) -> Labelled:
     files = {"train": Path(source["data"]).expanduser()}
     if source.get("valid"):
         files["valid"] = Path(source["valid"]).expanduser()
-    tests = {_stem(path): Path(path).expanduser() for path in source.get("test") or ()}
-    both = {**files, **{f"test {name}": path for name, path in tests.items()}}
-    rows = {name: list(LabelledFile(path=path).rows()) for name, path in both.items()}
+    tests = _named([Path(path).expanduser() for path in source.get("test") or ()])
+    label, text = (_column(source.get(name)) for name in ("label", "text"))
+    both = {
+        name: LabelledFile(path=path, label=label, text=text)
+        for name, path in {**files, **{f"test {name}": path for name, path in tests.items()}}.items()
+    }
+    rows = {name: list(file.rows()) for name, file in both.items()}
     unit = source.get("unit") or "auto"
     if unit not in UNITS:
         raise ArgumentError(where="--unit", got=unit, wanted=f"one of {', '.join(UNITS)}")
@@ -136,10 +148,13 @@ def _read_files(source: Mapping[str, Any], seed: int) -> Labelled:
         cut: Any = None if length is None else ("last", length)
         parts = dict(read_labelled(both, truncate=cut, **({} if limit is None else {"limit": limit})).parts)
     else:
-        parts = _symbols(rows, both, split=unit == "symbols")
+        _refuse_idle(source, f"{source['data']} by {unit}", allowed=tuple(name for name in FILES if name not in WORDS))
+        parts = _symbols(rows, {name: file.path for name, file in both.items()}, split=unit == "symbols")
     train = parts["train"]
     train.check_classes(where=str(files["train"]))
-    if "valid" not in parts:
+    if "valid" not in parts and not hold:
+        parts["valid"] = train
+    elif "valid" not in parts:
         train, parts["valid"] = train.split(1 - HELD, seed=seed)
         train.check_classes(where=f"{files['train']}, less the {HELD:.0%} that are held back")
     return Labelled(_stem(files["train"]), train, parts["valid"], {name: parts[f"test {name}"] for name in tests})
@@ -149,7 +164,7 @@ def _symbols(rows: Mapping[str, list[Row]], files: Mapping[str, Path], *, split:
     """Words of a formal language, as they stand; a symbol or a class that train has not is an error."""
     words = {name: [row.text.split() if split else row.text for row in each] for name, each in rows.items()}
     symbols = sorted({symbol for word in words["train"] for symbol in word})
-    classes = sorted({row.label for row in rows["train"]})
+    classes = class_names([row.label for row in rows["train"]], where=str(files["train"]))
     if not symbols:
         raise DataError(where=str(files["train"]), got="no symbols", wanted="words that are not all empty")
     numbers, known, found = {name: at for at, name in enumerate(classes)}, set(symbols), {}
@@ -167,8 +182,7 @@ def _symbols(rows: Mapping[str, list[Row]], files: Mapping[str, Path], *, split:
 
 
 def _refuse_idle(source: Mapping[str, Any], data: str, *, allowed: tuple[str, ...]) -> None:
-    options = ("valid", "test", "unit", "limit", "truncate", "alphabet")
-    idle = [f"--{name}" for name in options if source.get(name) and name not in allowed]
+    idle = [f"--{name}" for name in (*FILES, "alphabet") if source.get(name) and name not in allowed]
     if idle:
         raise ArgumentError(
             where=f"--data {data}",
@@ -176,6 +190,30 @@ def _refuse_idle(source: Mapping[str, Any], data: str, *, allowed: tuple[str, ..
             wanted="examples as they are",
             remedy=f"Leave {'it' if len(idle) == 1 else 'them'} out.",
         )
+
+
+def _column(said: str | None) -> str | int | None:
+    """A column as it was typed: a number is a place, all else a name.
+
+    >>> _column("2"), _column("review")
+    (2, 'review')
+    """
+    return int(said) if said is not None and said.isdecimal() else said
+
+
+def _named(paths: list[Path]) -> dict[str, Path]:
+    """Files by names that tell them apart, and from the set to choose by: as short as that can be.
+
+    >>> list(_named([Path("one/test.tsv"), Path("two/test.tsv")]))
+    ['one/test.tsv', 'two/test.tsv']
+    """
+    places = list(dict.fromkeys(path.resolve() for path in paths))
+    lengths: list[Callable[[Path], str]] = [_stem, lambda path: path.name, lambda path: "/".join(path.parts[-2:]), str]
+    for shorten in lengths:
+        found = {shorten(path): path for path in places}
+        if len(found) == len(places) and not {"train", "valid"} & found.keys():
+            break
+    return found
 
 
 def _stem(path: Path | str) -> str:

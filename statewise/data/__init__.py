@@ -9,7 +9,7 @@ from statewise.data.generate import sample_words
 from statewise.data.grammars import tomita, tomita_sets
 from statewise.data.idx import image_sets, read_idx, read_images
 from statewise.data.images import Images
-from statewise.data.labelled import LabelledText, imdb_sets, read_labelled, words_of
+from statewise.data.labelled import LabelledText, imdb_sets, read_labelled, split_words
 from statewise.data.languages import Language
 from statewise.data.mirror_words import palindrome_language, palindrome_sets, palindromes
 from statewise.data.random_machines import random_machine
@@ -54,8 +54,8 @@ __all__ = [
     "read_labelled",
     "sample_corpus",
     "sample_words",
+    "split_words",
     "tomita",
     "tomita_sets",
     "weiss_parentheses",
-    "words_of",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statewise.data.images import Images
-from statewise.data.sets import find_data_set
+from statewise.data.sets import find_data_set, find_together
 from statewise.data.task import TaskSets
 from statewise.errors import ArgumentError, DataError
 
@@ -23,7 +23,8 @@ FASHION = (
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
 _SPLITS = {"train": "train", "test": "t10k"}
-_FOLDERS = ("", "raw", "MNIST/raw", "FashionMNIST/raw")
+#: Where the files lie below a folder; of those in one group there must be one alone.
+_FOLDERS = (("",), ("raw",), ("MNIST/raw", "FashionMNIST/raw"))
 _UBYTE = 8  # the code of unsigned bytes in the third byte of an idx file
 
 
@@ -55,7 +56,8 @@ def read_idx(path: Path | str) -> npt.NDArray[np.uint8]:
 def read_images(folder: Path | str, split: str, *, classes: Sequence[str] = DIGITS) -> Images:
     """The pictures of a folder that has ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``.
 
-    The files may end in ``.gz``, and lie in a folder ``raw`` below, as torchvision puts them.
+    The files may end in ``.gz``, and lie in a folder ``raw`` below, as torchvision puts them. A folder that has both
+    ``MNIST/raw`` and ``FashionMNIST/raw`` below is refused: nobody said which.
 
     Args:
         folder: where the files are.
@@ -65,8 +67,7 @@ def read_images(folder: Path | str, split: str, *, classes: Sequence[str] = DIGI
     Raises:
         DataError: a file is missing or malformed, or pictures and labels do not go together.
     """
-    folder = Path(folder)
-    pixels, numbers = (_find(folder, split, kind) for kind in ("images-idx3", "labels-idx1"))
+    pixels, numbers = _find(Path(folder), split)
     values, labels = read_idx(pixels), read_idx(numbers)
     for path, array, dimensions in ((pixels, values, 3), (numbers, labels, 1)):
         if array.ndim != dimensions:
@@ -123,21 +124,17 @@ def _refuse_length(path: Path, length: int, wanted: str) -> NoReturn:
     raise DataError(where=str(path), got=f"an end at byte {length}", wanted=wanted, remedy="Get it again.")
 
 
-def _find(folder: Path, split: str, kind: str) -> Path:
+def _find(folder: Path, split: str) -> tuple[Path, ...]:
+    """The files of the pictures and of their labels."""
     if split not in _SPLITS:
         raise ArgumentError(where="read_images.split", got=split, wanted="'train' or 'test'")
-    found = next(_candidates(folder, f"{_SPLITS[split]}-{kind}-ubyte"), None)
-    if found is None:
-        wanted = f"{_SPLITS[split]}-{kind}-ubyte or ...-ubyte.gz, here or in a folder raw"
-        raise DataError(
-            where=str(folder), got="no such file", wanted=wanted, remedy="Name the folder of the idx files."
-        )
-    return found
-
-
-def _candidates(folder: Path, name: str) -> Iterator[Path]:
-    # Some copies have a dot before idx.
-    for place in (folder / below for below in _FOLDERS):
-        for called in (name, f"{name}.gz", name.replace("-idx", ".idx"), f"{name.replace('-idx', '.idx')}.gz"):
-            if (place / called).is_file():
-                yield place / called
+    names = [f"{_SPLITS[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
+    for group in _FOLDERS:
+        found = [pair for below in group if (pair := find_together(folder / below, names))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            got = " and ".join(str(pair[0].parent) for pair in found)
+            raise DataError(where=str(folder), got=got, wanted="pictures of one kind", remedy="Name one of them.")
+    wanted = f"{' and '.join(names)}, plain or .gz, here or in a folder raw"
+    raise DataError(where=str(folder), got="no such files", wanted=wanted, remedy="Name the folder of the idx files.")

@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from statewise.data.class_names import class_names
 from statewise.data.examples import Sequences
 from statewise.data.rows import LabelledFile
-from statewise.data.sets import find_data_set
+from statewise.data.sets import files_of_set, find_data_set
 from statewise.data.task import TaskSets
-from statewise.data.text import ENDINGS
 from statewise.data.vocabulary import Vocabulary
 from statewise.errors import ArgumentError, DataError
 
@@ -26,12 +26,12 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text in lower case; each other sign is a word of its own, the HTML mark ``<br />`` is none.
 
     An apostrophe between letters belongs to the word.
 
-    >>> words_of("I didn't like it.<br />At ALL!!")
+    >>> split_words("I didn't like it.<br />At ALL!!")
     ['i', "didn't", 'like', 'it', '.', 'at', 'all', '!', '!']
     """
     return _WORD.findall(_BREAK.sub(" ", text).lower())
@@ -57,7 +57,7 @@ def read_labelled(
     min_count: int = 1,
     truncate: Truncation | None = None,
     classes: Sequence[str] | None = None,
-    tokenize: Tokenizer = words_of,
+    tokenize: Tokenizer = split_words,
 ) -> LabelledText:
     """Read parts of labelled text; words and classes are those of the part ``"train"``.
 
@@ -66,7 +66,7 @@ def read_labelled(
         limit: the most words of the vocabulary, ``<unk>`` and ``<eos>`` included; None for all.
         min_count: words that train has less often become ``<unk>``.
         truncate: ``("first", 400)`` keeps the first 400 words of each text, ``("last", 400)`` the last; None keeps all.
-        classes: the labels in their order; None for those of train, sorted.
+        classes: the labels in their order; None for those of train, sorted, with ``accept`` after ``reject``.
         tokenize: what finds the words of a text.
 
     Raises:
@@ -80,7 +80,7 @@ def read_labelled(
         name: file if isinstance(file, LabelledFile) else LabelledFile(path=Path(file)) for name, file in files.items()
     }
     train = _Encoded.read(sources["train"], tokenize, truncate)
-    names = tuple(sorted(set(train.labels), key=_by_number)) if classes is None else tuple(classes)
+    names = class_names(train.labels, where=str(sources["train"].path)) if classes is None else tuple(classes)
     vocabulary = Vocabulary.build(train.counts(), limit=limit, min_count=min_count)
     encoded = {
         name: train if name == "train" else _Encoded.read(file, tokenize, truncate) for name, file in sources.items()
@@ -108,8 +108,12 @@ def imdb_sets(
         valid: which part of the reviews to train on is kept to choose by, drawn at random; 0 for none.
         seed: what that draw depends on.
     """
-    folder = find_data_set("imdb", data=data)
-    files = {part: _imdb_file(folder, part) for part in ("train", "test")}
+    paths = files_of_set("imdb", find_data_set("imdb", data=data))
+    # Four columns without a header: label, stars, id, text; 27 texts have tabs.
+    files = {
+        part: LabelledFile(path=path, label=0, text=3, columns=4, header=False)
+        for part, path in zip(("train", "test"), paths, strict=True)
+    }
     whole = read_labelled(files, limit=limit, classes=("0", "1"))
     named = {
         name: Sequences(
@@ -205,14 +209,3 @@ def _cut(words: list[str], cut: Truncation | None) -> list[str]:
     if cut is None:
         return words
     return words[: cut[1]] if cut[0] == "first" else words[-cut[1] :]
-
-
-def _by_number(label: str) -> tuple[bool, int, str]:
-    number = re.fullmatch("-?[0-9]+", label) is not None
-    return (not number, int(label) if number else 0, label)
-
-
-def _imdb_file(folder: Path, part: str) -> LabelledFile:
-    """Four columns without a header: label, stars, id, text; 27 texts have tabs."""
-    paths = (folder / f"imdb.{part}.tsv{ending}" for ending in ENDINGS)
-    return LabelledFile(path=next(path for path in paths if path.is_file()), label=0, text=3, columns=4, header=False)

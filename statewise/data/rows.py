@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from statewise.data.column_names import LABELS, TEXTS, names_columns, place_of
 from statewise.data.text import ENDINGS, Text
 from statewise.errors import ArgumentError, DataError
 
 KINDS = ("tsv", "csv", "jsonl")
-_LABEL, _TEXT = "label", "text"
 Column = str | int
+_SAY = "Say label=... and text=..., or --label and --text."
 
 
 class Row(NamedTuple):
@@ -35,10 +36,12 @@ class LabelledFile:
     Args:
         path: the file; its ending says what it is: ``.tsv``, ``.csv`` or ``.jsonl``, perhaps with ``.gz``, ``.xz`` or
             ``.bz2`` behind.
-        label: the column of the labels, by name or by place from 0; None for the name ``label``, or else the first.
-        text: the column of the texts; None for the name ``text``, or else the last.
+        label: the column of the labels, by name or by place from 0; None for the one called ``label``, ``class``,
+            ``sentiment``, ``target`` or ``y``, or else the first that is not the text. Case does not matter.
+        text: the column of the texts; None for the one called ``text``, ``sentence``, ``review`` or ``content``, or
+            else the last that is not the label.
         header: whether the first row of a table names the columns; None if it does wherever a column is asked for by
-            name, and where it holds ``label`` and ``text``.
+            name, and where it holds one of the names above (``y`` only beside another).
         columns: how many columns a TSV has, so that a tab in the last one is part of it; None for as many as the first
             row has.
         kind: ``"tsv"``, ``"csv"`` or ``"jsonl"``, where the name does not say.
@@ -84,11 +87,11 @@ class LabelledFile:
         found = self.kind or name.rpartition(".")[2].lower()
         if found not in KINDS:
             wanted = f"a name that ends in {', '.join('.' + kind for kind in KINDS)}, perhaps compressed"
-            raise DataError(where=str(self.path), got="another name", wanted=wanted, remedy="Or say kind=...")
+            raise DataError(where=str(self.path), got="another name", wanted=wanted, remedy="Give it such a name.")
         return found
 
     def _objects(self) -> Iterator[Row]:
-        names = (_LABEL if self.label is None else self.label, _TEXT if self.text is None else self.text)
+        names: list[Column] = []
         for line, content in enumerate(Text(path=self.path).lines(), start=1):
             if not content.strip():
                 continue
@@ -96,8 +99,11 @@ class LabelledFile:
                 found = json.loads(content)
             except ValueError as error:
                 self.refuse(line, str(error), "one JSON object a line")
+            except RecursionError:
+                self.refuse(line, "lists or objects nested too deep", "one JSON object a line")
             if not isinstance(found, dict):
                 self.refuse(line, f"a {type(found).__name__}", "one JSON object a line")
+            names = names or [self._entry(asked, usual, found) for asked, usual in self._asked()]
             for name in names:
                 if name not in found:
                     self.refuse(line, f"only {', '.join(map(repr, found))}", "a label and a text", field=name)
@@ -105,6 +111,18 @@ class LabelledFile:
             if not isinstance(text, str):
                 self.refuse(line, f"a {type(text).__name__}", "a text", field=names[1])
             yield self._row(self._said(label, line, names[0]), text, line, names[0])
+
+    def _asked(self) -> tuple[tuple[Column | None, tuple[str, ...]], ...]:
+        """Of labels and of texts: the column that was asked for, and how it may be called otherwise."""
+        return (self.label, LABELS), (self.text, TEXTS)
+
+    @staticmethod
+    def _entry(asked: Column | None, usual: tuple[str, ...], found: dict[str, Any]) -> Column:
+        """The name of an object's entry."""
+        if asked is not None:
+            return asked
+        at = place_of(usual, list(found))
+        return usual[0] if at is None else list(found)[at]
 
     def _said(self, label: Any, line: int, field: Column) -> str:
         if isinstance(label, bool) or not isinstance(label, (str, int)):
@@ -117,9 +135,9 @@ class LabelledFile:
         if first is None:
             raise DataError(where=str(self.path), got="no rows", wanted="a label and a text in each row")
         line, names = first
-        asked = [name for name in (self.label, self.text) if isinstance(name, str)]
-        header = self.header if self.header is not None else bool(asked) or {_LABEL, _TEXT} <= set(names)
-        columns = (self._place(self.label, _LABEL, 0, names, header), self._place(self.text, _TEXT, -1, names, header))
+        by_name = isinstance(self.label, str) or isinstance(self.text, str)
+        header = by_name or names_columns(names) if self.header is None else self.header
+        columns = self._columns(names, header)
         width = len(names)
         if not header:
             yield self._row(names[columns[0]], names[columns[1]], line, columns[0])
@@ -129,20 +147,31 @@ class LabelledFile:
                 self.refuse(line, f"{len(fields)} fields", f"{width}, as in the first row", remedy)
             yield self._row(fields[columns[0]], fields[columns[1]], line, columns[0])
 
-    def _place(self, asked: Column | None, usual: str, otherwise: int, names: list[str], header: bool) -> int:
-        """Where in a row a column stands."""
+    def _columns(self, names: list[str], header: bool) -> tuple[int, int]:
+        """Where in a row label and text stand; what nobody names is what the other leaves."""
         if len(names) < 2:
             self.refuse(1, f"{len(names)} field", "two or more", "Is it separated by tabs (TSV) or by commas (CSV)?")
-        wanted = asked if asked is not None else usual if header and usual in names else otherwise % len(names)
-        if isinstance(wanted, str):
-            if not header:
-                raise ArgumentError(where="LabelledFile.header", got=False, wanted="a header, for a column by its name")
-            if wanted not in names:
-                self.refuse(1, ", ".join(map(repr, names)), f"a column {wanted!r}", "Say label=... and text=...")
-            return names.index(wanted)
-        if not 0 <= wanted < len(names):
-            self.refuse(1, f"{len(names)} fields", f"a column {wanted}, counted from 0")
-        return wanted
+        label, text = (self._place(asked, usual, names, header) for asked, usual in self._asked())
+        if label is None:
+            label = next(place for place in range(len(names)) if place != text)
+        if text is None:
+            text = next(place for place in reversed(range(len(names))) if place != label)
+        if label == text:
+            self.refuse(1, f"column {label} for both", "a column of labels and one of texts", _SAY)
+        return label, text
+
+    def _place(self, asked: Column | None, usual: tuple[str, ...], names: list[str], header: bool) -> int | None:
+        """Where a column stands that was asked for, or is called as usual."""
+        if asked is None:
+            return place_of(usual, names) if header else None
+        if isinstance(asked, int):
+            if not 0 <= asked < len(names):
+                self.refuse(1, f"{len(names)} fields", f"a column {asked}, counted from 0")
+            return asked
+        if not header:
+            raise ArgumentError(where="LabelledFile.header", got=False, wanted="a header, for a column by its name")
+        place = names.index(asked) if asked in names else place_of((asked,), names)
+        return self.refuse(1, ", ".join(map(repr, names)), f"a column {asked!r}", _SAY) if place is None else place
 
     def _row(self, label: str, text: str, line: int, field: Column) -> Row:
         if not label.strip():
@@ -152,6 +181,8 @@ class LabelledFile:
     def _tsv(self) -> Iterator[tuple[int, list[str]]]:
         most = -1 if self.columns is None else self.columns - 1
         for line, content in enumerate(Text(path=self.path).lines(), start=1):
+            if not content.strip(" \r"):
+                continue
             fields = content.split("\t", most)
             if self.columns is not None and len(fields) != self.columns:
                 self.refuse(line, f"{len(fields)} fields", f"{self.columns}")
@@ -164,7 +195,9 @@ class LabelledFile:
             try:
                 fields = next(reader, None)
             except csv.Error as error:
-                self.refuse(line, str(error), "a row of CSV")
+                # The limit on a field is one for the whole process, and not ours to change.
+                remedy = "Write such long texts as JSONL or TSV." if "field limit" in str(error) else ""
+                self.refuse(line, str(error), "a row of CSV", remedy)
             if fields is None:
                 return
             if fields:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from statewise.data.corpus import SPLITS, find_parts
@@ -70,15 +70,40 @@ def find_data_set(name: str, *, data: Path | str | None = None) -> Path:
     )
 
 
+def files_of_set(name: str, folder: Path) -> tuple[Path, ...]:
+    """The files of a set that is no text for language models, in a folder or below it in one called raw.
+
+    Args:
+        name: ``"mnist"``, ``"fashion-mnist"`` or ``"imdb"``.
+        folder: that `find_data_set` found.
+
+    Returns:
+        None of them unless all are there.
+    """
+    return next(filter(None, (find_together(place, _FILES[name]) for place in (folder, folder / "raw"))), ())
+
+
+def find_together(folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    """The files of these names in one folder, plain or compressed; none of them unless all are there.
+
+    Args:
+        folder: where they are.
+        names: without the ending of an archive; some copies of idx files have a dot before idx.
+    """
+    found = tuple(next(filter(Path.is_file, _spellings(folder, name)), None) for name in names)
+    return () if None in found else tuple(filter(None, found))
+
+
+def _spellings(folder: Path, name: str) -> Iterator[Path]:
+    # A reader of idx files knows gzip only.
+    endings = ("", ".gz") if "-idx" in name else ENDINGS
+    for called in dict.fromkeys((name, name.replace("-idx", ".idx"))):
+        yield from (folder / (called + ending) for ending in endings)
+
+
 def _is_whole(name: str, folder: Path) -> bool:
     """Whether all parts of a set are in a folder, or below it in a folder called raw."""
-    if name not in _FILES:
-        return len(find_parts(folder)) == len(SPLITS)
-    endings = ENDINGS if name == "imdb" else ("", ".gz")
-    return any(
-        all(any((place / (file + ending)).is_file() for ending in endings) for file in _FILES[name])
-        for place in (folder, folder / "raw")
-    )
+    return bool(files_of_set(name, folder)) if name in _FILES else len(find_parts(folder)) == len(SPLITS)
 
 
 def _places(data: Path | str | None) -> Iterator[Path]:

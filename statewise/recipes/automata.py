@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from statewise.automata import MooreMachine, certified_temperature, save_machine, to_svg, witness
+from statewise.automata import MooreMachine, save_machine, to_svg, witness
 from statewise.data import Sequences
 from statewise.files import write_atomically
 from statewise.models import ClassifierConfig
@@ -151,8 +151,7 @@ def judge(learnt: LearntAutomaton, task: Task) -> dict[str, Any]:
         learnt: what came out.
         task: with the true machine.
     """
-    differs, temperature = witness(learnt.machine, task.target), learnt.model.config.temperature
-    bound = certified_temperature(learnt.extraction)
+    differs, card = witness(learnt.machine, task.target), learnt.extraction.card
     words = [task.valid.text(index) for index in range(len(task.valid))]
     right = np.mean(learnt.machine.classify(words) == task.valid.labels)
     return {
@@ -163,12 +162,12 @@ def judge(learnt: LearntAutomaton, task: Task) -> dict[str, Any]:
         "valid_accuracy": float(right),
         "soft_accuracy": learnt.soft_accuracy,
         "steps": learnt.steps,
-        "states": len(learnt.machine),
+        "states": card.minimal_states,
         "target_states": len(task.target),
-        "used_states": len(learnt.extraction.reachable),
-        "temperature": temperature,
-        "certified_temperature": bound,
-        "certified": temperature <= bound,
+        "used_states": card.used_states,
+        "temperature": card.temperature,
+        "certified_temperature": card.certified_temperature,
+        "certified": card.certified,
         "seconds": round(learnt.seconds, 3),
     }
 

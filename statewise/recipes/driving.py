@@ -65,13 +65,15 @@ def reproduce(
         jobs: how many runs at a time, each in a process of its own.
     """
     request = recipe.complete(request)
-    if jobs != 1:
-        make_together(recipe, request, folder, jobs=jobs, data=data, device=device, console=console)
+    options: dict[str, Any] = {"data": data, "device": device, "console": console}
+    failed = make_together(recipe, request, folder, jobs=jobs, **options) if jobs != 1 else {}
     maker = recipe.maker(request, Path(folder), data=data, device=torch.device(device), console=console)
-    outcome = Outcome(recipe, request, maker.data)
+    outcome = Outcome(recipe, request, maker.data, failed=failed)
     steps = recipe.planned(request)
     made: dict[str, Step] = {}  # by the name under which it was asked for
     for number, asked in enumerate(steps, start=1):
+        if asked.name in failed:
+            continue  # it would come to nothing again
         if asked.after is not None and asked.after.name in outcome.failed:
             outcome.failed[asked.name] = f"{asked.after.name} came to nothing"
             continue

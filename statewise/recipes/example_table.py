@@ -129,6 +129,7 @@ class ExampleTable(Recipe):
             f"validation' is the seed with the {'smallest loss' if self.metric.key == 'loss' else 'fewest errors'} on "
             "the validation set.",
             *self.remarks(),
+            *_skipped(measured),
         ]
 
     def complete(self, request: Request) -> Request:
@@ -162,3 +163,8 @@ class ExampleTable(Recipe):
             "-".join(map(str, dict.fromkeys((epochs[0], epochs[-1])))),
             f"{sum(run.seconds for run in runs):,.0f}",
         ]
+
+
+def _skipped(measured: Sequence[Scored]) -> list[str]:
+    told = [f"{run.name} {run.skipped:,} of {run.curve[-1]['updates']:,}" for run in measured if run.skipped]
+    return [f"Updates that were left out because their gradient overflowed: {', '.join(told)}."] if told else []

@@ -17,7 +17,7 @@ from statewise.models.steps import StepConfig
 from statewise.recipes.lines import Line, Made, names_of, override
 from statewise.train import ClassifierSettings, RunFolder, train_classifier, train_steps
 from statewise.train.classify_folder import about_examples, describe_examples
-from statewise.train.classify_run import MAY_DIFFER
+from statewise.train.classify_run import may_differ
 from statewise.train.run import differences
 from statewise.train.settings import as_json
 from statewise.train.tasks import CLASSES, STEPS
@@ -105,6 +105,11 @@ class Scored(Made):
     valid: Mapping[str, Any] = field(default_factory=dict)
     tests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @property
+    def skipped(self) -> int:
+        """How many updates were left out, because their gradient overflowed."""
+        return sum(record.get("skipped", 0) for record in self.curve)
+
     def __str__(self) -> str:
         told = {"valid": self.valid, **self.tests}
         parts = (f"{name} {100 * number(one['error']):.2f} % ({number(one['loss']):.4f})" for name, one in told.items())
@@ -112,7 +117,8 @@ class Scored(Made):
 
     def numbers(self) -> dict[str, Any]:
         """What was measured."""
-        return {"valid": dict(self.valid), "tests": {name: dict(one) for name, one in self.tests.items()}}
+        tests = {name: dict(one) for name, one in self.tests.items()}
+        return {"valid": dict(self.valid), "tests": tests, "skipped": self.skipped}
 
 
 class ExampleMaker:
@@ -166,7 +172,7 @@ def finished(case: ExampleCase, sets: Sets, folder: Path) -> Scored | None:
     there, records = run.config(), run.metrics()
     wanted = {"task": task.name, "model": as_json(case.config), "training": as_json(case.settings)}
     wanted |= {"data": describe_examples(sets.train, sets.valid, sets.tests)}
-    free = tuple(name for name in MAY_DIFFER if name not in ("training.patience", "data.tests"))
+    free = tuple(name for name in may_differ(case.settings) if name not in ("training.patience", "data.tests"))
     other = differences({part: there.get(part) for part in wanted}, wanted, free)
     if other or not records or "tests" not in records[-1]:
         return None

@@ -58,7 +58,7 @@ class Recipe(ABC):
         rows: that it has.
         usual_rows: those that are made when none is named.
         sizes: of the network, or of the data.
-        epochs: that the paper trained for, or that are enough.
+        epochs: that the paper trained for, or that are enough; 0 for what is not trained by epochs.
         usual_seeds: how many runs of each row there are when nothing is said.
         paces: seconds of an epoch, by size.
         options: what can be set beside the fields of models and settings, and its usual value.
@@ -136,7 +136,7 @@ class Recipe(ABC):
             rows=tuple(dict.fromkeys(self.rows if wanted == ("all",) else wanted)),
             sizes=tuple(dict.fromkeys(sizes)),
             placements=tuple(dict.fromkeys(request.placements or ("recurrent",))),
-            epochs=request.epochs or (self.smoke_epochs if request.smoke else self.epochs),
+            epochs=request.epochs or (self.smoke_epochs if request.smoke and self.epochs else self.epochs) or None,
             seeds=request.seeds or (1 if request.smoke else self.usual_seeds),
         )
         for option, given, known in (("rows", request.rows, self.rows), ("size", request.sizes, self.sizes)):
@@ -145,6 +145,13 @@ class Recipe(ABC):
                     raise ArgumentError(
                         where=f"--{option} of {self.name}", got=one, wanted=f"some of {', '.join(known)}, or all"
                     )
+        if request.epochs and not self.epochs:
+            raise ArgumentError(
+                where=f"--epochs of {self.name}",
+                got=request.epochs,
+                wanted="nothing: it is not trained by epochs",
+                remedy="Leave it out; --set steps=2000 says for how long at most.",
+            )
         self._check_overrides(request)
         return request
 

@@ -14,11 +14,12 @@ from statewise.recipes.recipe import Pace
 from statewise.recipes.request import Request
 from statewise.train import ClassifierSettings
 
-# What the paper leaves open, and what was tuned, is all here. Units, optimizer and batch are the paper's.
-MODEL = StepConfig(embedding=10)
+# What the paper leaves open, and what was tuned, is all here. Units and batch are the paper's. With its RMSprop at 0.001
+# SR-LSTM-P did not leave the law of the classes (cross-entropy 0.4602 at T = 100) in 40 epochs with 5 centroids.
+MODEL = StepConfig(embedding=10, forget_bias=3.0)
 UNITS: Mapping[str, int] = {"100": 128, "500": 256}
-TRAINING = ClassifierSettings(optimizer="rmsprop", lr=0.001, batch=128, clip=1.0, patience=None)
-EPOCHS = 20
+TRAINING = ClassifierSettings(optimizer="adam", lr=0.005, schedule="cosine", batch=128, clip=1.0, patience=None)
+EPOCHS = 34
 TRAIN, VALID, TEST = 100_000, 2_000, 10_000
 DATA_SEED = 0
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import signal
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import torch
 from rich.console import Console
 
-from statewise.errors import ArgumentError, DivergedError
+from statewise.errors import ArgumentError, DivergedError, RunFolderError, StatewiseError
 from statewise.recipes.recipe import Recipe
 from statewise.recipes.request import Request
 from statewise.train.telling import say
+
+AGAIN = "The same command goes on: finished runs are found, interrupted ones continue."
 
 
 def make_together(
@@ -24,8 +32,11 @@ def make_together(
     data: Path | str | None = None,
     device: torch.device | str = "cpu",
     console: Console | None = None,
-) -> None:
-    """Make the runs of a recipe that wait for no other, some at a time; whoever asks for the table finds them made.
+) -> dict[str, str]:
+    """Make the runs of a recipe that wait for no other, some at a time; gives why some came to nothing, by name.
+
+    Whoever asks for the table finds the others made. Ctrl-C ends the runs under way after they have written where they
+    are; those that wait are not begun. An error of one is told at once, and the others under way are finished.
 
     Args:
         recipe: of the table.
@@ -43,20 +54,91 @@ def make_together(
             where="--jobs", got=f"{jobs} on {device}", wanted="a CPU", remedy="On an accelerator runs go one by one."
         )
     request = recipe.complete(request)
-    alone = [number for number, step in enumerate(recipe.planned(request)) if step.after is None]
+    alone = {number: step.name for number, step in enumerate(recipe.planned(request)) if step.after is None}
     # A fresh interpreter: threads of torch do not survive a fork.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        asked = [pool.submit(_make, recipe, request, Path(folder), data, number) for number in alone]
-        for future in as_completed(asked):
-            say(console, future.result())
-
-
-def _make(recipe: Recipe, request: Request, folder: Path, data: Path | str | None, number: int) -> str:
-    torch.set_num_threads(1)
-    maker = recipe.maker(request, folder, data=data, device=torch.device("cpu"), console=None)
-    step = recipe.planned(request)[number]
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     try:
-        measured, _ = maker.make(step, "")
-    except DivergedError as error:
-        return f"{step.name} came to nothing: {error}"
-    return f"{step.name}: {measured}"
+        with _interrupts_wait():
+            asked = {pool.submit(_make, recipe, request, Path(folder), data, number): alone[number] for number in alone}
+        return _gather(asked, console)
+    except KeyboardInterrupt:
+        say(console, f"Stopping: the runs under way write where they are. {AGAIN}")
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _gather(asked: Mapping[Future[tuple[str, bool]], str], console: Console | None) -> dict[str, str]:
+    """What the processes say, as soon as they do; gives those that came to nothing."""
+    failed: dict[str, str] = {}
+    for future in as_completed(asked):
+        name = asked[future]
+        try:
+            told, diverged = future.result()
+        except BrokenProcessPool:
+            raise RunFolderError(
+                where="--jobs",
+                got="a process that was killed from outside, often for want of memory",
+                wanted="memory for all runs that are made at a time",
+                remedy=f"Use fewer --jobs. {AGAIN}",
+            ) from None
+        except StatewiseError as error:
+            say(console, f"{name}: {error}\nThe runs under way are finished, and no other is begun; Ctrl-C stops them.")
+            raise
+        say(console, f"{name} came to nothing: {told}" if diverged else f"{name}: {told}")
+        if diverged:
+            failed[name] = told
+    return failed
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """A region in which Ctrl-C waits; processes that begin in it wait too, until :func:`_begin` can hear it."""
+    before = _masked(signal.SIG_BLOCK) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _masked(how: int) -> Any:
+    return signal.pthread_sigmask(how, {signal.SIGINT})
+
+
+class _Worker:
+    """What a process that makes runs knows of itself."""
+
+    busy = False
+    stopped = False
+
+    @classmethod
+    def stop(cls, number: int, frame: FrameType | None) -> None:
+        """End the run that is under way; between two an error would be that of the pool."""
+        cls.stopped = True
+        if cls.busy:
+            raise KeyboardInterrupt
+
+
+def _begin() -> None:
+    """Let Ctrl-C end the run of this process; without this the pool would hand it the next."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, _Worker.stop)
+    if hasattr(signal, "pthread_sigmask"):
+        _masked(signal.SIG_UNBLOCK)
+
+
+def _make(recipe: Recipe, request: Request, folder: Path, data: Path | str | None, number: int) -> tuple[str, bool]:
+    """What a run came to, in words, and whether that is nothing."""
+    _Worker.busy = True
+    try:
+        if _Worker.stopped:
+            raise KeyboardInterrupt
+        maker = recipe.maker(request, folder, data=data, device=torch.device("cpu"), console=None)
+        try:
+            measured, _ = maker.make(recipe.planned(request)[number], "")
+        except DivergedError as error:
+            return str(error), True
+        return str(measured), False
+    finally:
+        _Worker.busy = False

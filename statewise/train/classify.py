@@ -47,8 +47,8 @@ def train_classifier(
     The best has the fewest errors on the validation set and, among those, the smallest loss there. Where transitions
     are trained to be hard, before the loss come the errors with the nearest centroids, and the noise. Killed at any
     moment it goes on with ``resume=True``, and on a CPU ends with the same bits as a run that was not. A run that is
-    complete goes on if ``epochs`` is raised. Torch's global generators are seeded for the run, and are afterwards as
-    they were.
+    complete goes on if ``epochs`` is raised, unless they say how rate or temperature fall. Torch's global generators
+    are seeded for the run, and are afterwards as they were.
 
     Args:
         config: the model.

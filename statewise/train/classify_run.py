@@ -12,6 +12,7 @@ from rich.console import Console
 from torch import Tensor
 
 from statewise.data import Sequences
+from statewise.errors import RunFolderError
 from statewise.models import SequenceClassifier
 from statewise.models.steps import StepClassifier
 from statewise.train.classify_data import OnDevice
@@ -24,9 +25,22 @@ from statewise.train.progress import Progress
 from statewise.train.run import RunFolder, system_errors
 from statewise.train.settings import as_json
 from statewise.train.tasks import CLASSES, Measured, Task
+from statewise.train.tensor_file import read_document
 
 #: What a run that goes on may be told anew; test sets do not change what is learnt.
 MAY_DIFFER = ("training.epochs", "training.patience", "training.evaluation_batch", "source", "data.tests")
+
+
+def may_differ(settings: ClassifierSettings) -> tuple[str, ...]:
+    """What a run that goes on may be told anew; not its epochs where they say how rate or temperature fall.
+
+    Args:
+        settings: how it is trained.
+
+    >>> "training.epochs" in may_differ(ClassifierSettings(schedule="cosine"))
+    False
+    """
+    return tuple(name for name in MAY_DIFFER if name != "training.epochs" or not settings.plans_ahead)
 
 
 @dataclass(frozen=True)
@@ -129,11 +143,31 @@ class ExampleRun(Generic[Model]):
                 model.load_state_dict(weights)
             sets = {name: OnDevice(each, device) for name, each in {"train": train, "valid": valid}.items()}
             training = ExampleTraining(model.to(device), self.task, settings, **sets, device=device, graph=graph)
-            with RunFolder.create(folder, described, resume=resume, may_differ=MAY_DIFFER) as run:
+            free = may_differ(settings)
+            if resume and "training.epochs" in free:
+                _refuse_fewer(Path(folder), settings.epochs)
+            with RunFolder.create(folder, described, resume=resume, may_differ=free) as run:
                 driver = _ExampleDriver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
                 driver.about = self.about
                 driver.drive(validate_first=weights is not None)
                 return driver.finish({name: OnDevice(each, device) for name, each in tests.items()})
+
+
+def _refuse_fewer(folder: Path, epochs: int) -> None:
+    """Refuse fewer epochs than a run has: its settings would tell of a run that never was."""
+    path = folder / "resume.safetensors"
+    if not path.exists():
+        return
+    with system_errors(folder):
+        position = read_document(path)["position"]
+    begun = position["epoch"] + (position["batch"] > 0)
+    if begun > epochs:
+        raise RunFolderError(
+            where=str(folder),
+            got=f"{epochs} epochs",
+            wanted=f"at least the {begun} that the run has begun",
+            remedy=f"Go on with {begun} epochs or more, or begin a new run in another folder.",
+        )
 
 
 class _ExampleDriver(Driver[ExampleTraining]):

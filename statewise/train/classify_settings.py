@@ -70,6 +70,11 @@ class ClassifierSettings:
     precision: str = "single"
     seed: int = 0
 
+    @property
+    def plans_ahead(self) -> bool:
+        """Whether the last epoch must be known in the first: a cosine ends with it, and a temperature arrives."""
+        return self.schedule == "cosine" or self.temperature_end is not None
+
     def __post_init__(self) -> None:
         for name in _WHOLE:
             check_number(f"ClassifierSettings.{name}", getattr(self, name), whole=True)

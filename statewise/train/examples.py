@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from statewise.errors import DivergedError
 from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.classify_data import EpochBatches, OnDevice
 from statewise.train.classify_settings import ClassifierSettings
@@ -25,7 +26,7 @@ from statewise.train.snapshot import check_device, generators, load_generators, 
 from statewise.train.step import TrainingStep
 from statewise.train.tasks import Measured, Task, measure
 from statewise.train.watch import Watch
-from statewise.train.weights import keep_weights, lent_weights, put_weights
+from statewise.train.weights import check_weights, keep_weights, lent_weights, restore_weights
 
 DECAY = 0.9  # of RMSprop's mean, without momentum: how Wang & Niepert's "momentum 0.9" must be read
 
@@ -112,6 +113,9 @@ class ExampleTraining:
         """Validate, keep the best, and let the rules act; gives the record of the epoch."""
         self.watch.look(model=self.model, checkpoint=self.checkpoint)
         batches, _ = self._batches()
+        skipped = int(self.skipped)
+        if skipped == len(batches):
+            raise self._nothing_learnt(skipped)
         answers = len(batches.places) * self.train.answers
         train_loss, train_error = (self.sums / answers).tolist()
         longest, temperature, noise = self.curriculum.longest, self.model.config.temperature, self.noise.noise
@@ -131,7 +135,7 @@ class ExampleTraining:
             **({} if hard is None else {"valid_argmax_error": hard.error, "temperature": temperature, "noise": noise}),
             "longest": longest,
             "lr": self._rate(0.0, self.position.epoch - 1),
-            "skipped": int(self.skipped),
+            "skipped": skipped,
         }
         if self.divide is not None:
             set_lr(self.optimizer, self.lr)
@@ -183,8 +187,10 @@ class ExampleTraining:
             document: the rest.
         """
         check_device(document["device"], self.device)
-        put_weights(self.model, part(tensors, "model"))
+        restore_weights(self.model, part(tensors, "model"))
         weights = {name: tensor.to(self.device) for name, tensor in part(tensors, "best").items()}
+        if weights:  # before the first validation there is no best
+            check_weights(self.model, weights, where="resume, the best model")
         self.best = Best.of(document["best"], weights)
         self.position, self.lr = Position(**document["position"]), float(document["lr"])
         load_moments(self.optimizer, part(tensors, "optimizer"))
@@ -193,6 +199,21 @@ class ExampleTraining:
         load_generators(tensors, self.device)
         for name, rule in self._rules().items():
             rule.load_state(document[name])
+
+    def _nothing_learnt(self, updates: int) -> DivergedError:
+        """The error for an epoch that has not moved the weights."""
+        last = "" if self.checkpoint is None else f" The last weights are in {self.checkpoint}."
+        return DivergedError(
+            where=f"training, epoch {self.position.epoch + 1}",
+            got=f"a gradient that overflowed in each of its {updates} updates",
+            wanted="finite gradients",
+            remedy="Begin a new run with a lower learning rate (lr=, --lr), a gradient clipped at a smaller norm "
+            f"(clip=, --clip), or a smaller forget_bias (--forget-bias).{last}",
+            step=self.position.updates,
+            culprit="the gradient",
+            fraction=1.0,
+            checkpoint=self.checkpoint,
+        )
 
     def _rank(self, soft: Measured, hard: Measured | None) -> tuple[float, ...]:
         """Where transitions are trained to be hard, it counts how well they are."""

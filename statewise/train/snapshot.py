@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from statewise.errors import RunFolderError
 from statewise.layers import RecurrentLayer
 from statewise.train.language import Best, LanguageTraining, Position
-from statewise.train.weights import put_weights
+from statewise.train.weights import check_weights, restore_weights
 
 
 def snapshot(training: LanguageTraining) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -57,8 +57,10 @@ def restore(training: LanguageTraining, tensors: Mapping[str, Tensor], document:
             remedy=f"Start it with torchrun --nproc-per-node {document['processes']}.",
         )
     check_device(document["device"], training.device)
-    put_weights(training.model, part(tensors, "model"))
+    restore_weights(training.model, part(tensors, "model"))
     weights = {name: tensor.to(training.device) for name, tensor in part(tensors, "best").items()}
+    if weights:
+        check_weights(training.model, weights, where="resume, the best model")
     training.best = Best(float(document["best"]["nll"]), document["best"]["epoch"], weights)
     training.position = Position(**document["position"])
     training.lr = float(document["lr"])

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from statewise.errors import RunFolderError
+
 
 def keep_weights(model: nn.Module, kept: dict[str, Tensor]) -> None:
     """Copy a model's parameters into tensors that are kept, which are made where there are none.
@@ -40,6 +42,45 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
         for name, parameter in model.named_parameters():
             if name in weights:
                 parameter.copy_(weights[name])
+
+
+def restore_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: str = "resume") -> None:
+    """Copy weights that were written by a run into a model; they must be all of its parameters, and no others.
+
+    Args:
+        model: whose parameters.
+        weights: by name, on any device.
+        where: what they are of, for the error.
+
+    >>> restore_weights(nn.Linear(1, 1), {"weight": torch.ones(1, 1)})
+    Traceback (most recent call last):
+        ...
+    statewise.errors.RunFolderError: resume: got no bias, wanted every parameter of the model, in its shape. ...
+    """
+    check_weights(model, weights, where=where)
+    put_weights(model, weights)
+
+
+def check_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: str = "resume") -> None:
+    """Refuse weights that are not those of a model: some missing, some too many, or of another shape.
+
+    Args:
+        model: whose parameters.
+        weights: by name.
+        where: what they are of, for the error.
+    """
+    wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    wrong = [f"no {name}" for name in wanted if name not in given]
+    wrong += [f"{name}, which it has not" for name in given if name not in wanted]
+    wrong += [f"{name} of {given[name]}" for name in given if name in wanted and given[name] != wanted[name]]
+    if wrong:
+        raise RunFolderError(
+            where=where,
+            got=", ".join(wrong[:5]),
+            wanted="every parameter of the model, in its shape",
+            remedy="The resume point is damaged or of another version: begin a new run in another folder.",
+        )
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from networks import random_machine, tomita
-from statewise.automata import MooreMachine, all_words, compile_machine, random_words
+from statewise.automata import MooreMachine, all_words, compile_machine, random_words, verify
 from statewise.errors import ArgumentError
 
 
@@ -31,11 +33,17 @@ def test_gradients_reach_the_weights_so_that_it_can_be_trained_on() -> None:
     assert float(model.head.weight.grad.abs().sum()) > 0
 
 
-def test_symbols_of_several_characters_and_one_class_compile() -> None:
-    machine = MooreMachine(
-        alphabet=("go", "stop"), transitions=np.array([[0, 1], [1, 1]]), outputs=np.array([0, 0]), classes=("only",)
-    )
-    assert compile_machine(machine).classify([("go", "stop"), ()]).tolist() == [0, 0]
+def test_symbols_of_several_characters_compile() -> None:
+    machine = MooreMachine(alphabet=("go", "stop"), transitions=np.array([[0, 1], [1, 1]]), outputs=np.array([0, 1]))
+    assert compile_machine(machine).classify([("go", "stop"), ()]).tolist() == [1, 0]
+
+
+def test_one_class_is_refused_and_the_remedy_gives_a_network_that_is_proven() -> None:
+    machine = MooreMachine(alphabet=("0",), transitions=np.array([[0]]), outputs=np.array([0]), classes=("only",))
+    with pytest.raises(ArgumentError, match=r"one class, 'only'.*replace\(machine, classes="):
+        compile_machine(machine)
+    two = replace(machine, classes=("only", "other"))
+    assert verify(compile_machine(two), two, max_length=3, random_words=5).proven
 
 
 def test_an_empty_alphabet_and_other_read_outs_are_refused() -> None:

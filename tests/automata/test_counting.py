@@ -16,6 +16,7 @@ from statewise.automata import (
     equivalent,
     extract,
 )
+from statewise.data import Sequences
 from statewise.errors import ArgumentError, LengthError, NotMemorylessError, UnknownSymbolError
 from statewise.models import ClassifierConfig
 
@@ -80,6 +81,12 @@ def test_a_state_of_a_network_with_memory_has_the_class_of_most_words_that_end_t
 def test_every_word_starts_anew_so_that_batches_change_nothing() -> None:
     model, words = network(0, cell="rnn"), list(all_words("01", 6))
     assert np.array_equal(count(model, words, batch=7).counts, count(model, words).counts)
+
+
+def test_labelled_words_are_counted_as_their_texts() -> None:
+    model, words = network(0, cell="rnn"), list(all_words("01", 5))
+    labelled = Sequences.from_words(words, [0] * len(words), symbols="10")
+    assert np.array_equal(count(model, labelled).counts, count(model, words).counts)
 
 
 def test_no_words_unknown_symbols_unknown_runs_and_no_centroids_are_refused() -> None:

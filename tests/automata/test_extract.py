@@ -22,6 +22,7 @@ from statewise.automata import (
     witness,
 )
 from statewise.automata import table as table_module
+from statewise.automata.freeze import freeze
 from statewise.errors import ArgumentError, DtypeError, LengthError, NonFiniteError, NotMemorylessError
 from statewise.models import ClassifierConfig
 from statewise.transforms import Zoneout
@@ -151,6 +152,60 @@ def test_the_card_of_a_stack_has_no_certified_temperature() -> None:
     card = extract(network(1, layers=2)).card
     assert card.certified_temperature is None
     assert not card.certified
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_network_in_half_precision_has_a_card_and_its_agreements_are_the_models_own(dtype: torch.dtype) -> None:
+    model = compile_machine(tomita(4)).to(dtype)
+    found = extract(model)
+    card = found.card
+    assert (card.soft_agreement, card.hard_agreement) == (1.0, 1.0)
+    words = list(all_words("01", 5))
+    for transition in ("mixture", "argmax"):
+        model = network(0, temperature=3.0).to(dtype).with_transition(transition)
+        frozen = freeze(model, dtype=dtype)
+        coded = [[int(symbol) for symbol in word] for word in words]
+        assert np.mean(frozen.classify(coded).numpy() == model.classify(words)) > 0.9
+
+
+def test_the_coarser_the_network_computes_the_more_steps_rounding_could_overturn() -> None:
+    """Half precision has 8 bits: leads of a thousandth, which float32 decides surely, are below its rounding."""
+    model = compile_machine(tomita(4))
+    with torch.no_grad():
+        centroids = model.layer.get_parameter("centroids_l0")
+        centroids[1] = centroids[0] * (1 - 2**-7)
+    assert not extract(model).ambiguous
+    assert extract(model.to(torch.bfloat16)).ambiguous
+
+
+def test_the_card_of_a_network_that_draws_its_states_claims_nothing_of_it() -> None:
+    model = compile_machine(tomita(4)).with_transition("sample")
+    found = extract(model)
+    assert found.card.certified_temperature is not None
+    assert found.card.certified_temperature > found.card.temperature
+    assert not found.card.certified
+    assert found.card.soft_agreement is None
+    assert found.card.hard_agreement == 1.0
+    assert found.card.to_dict()["transition"] == "sample"
+    assert "states are drawn" in str(found.card)
+    with pytest.raises(ArgumentError, match=r"hard=True.*generator"):
+        found.network.classify([[0, 1]])
+
+
+def test_the_card_of_a_network_that_moves_by_argmax_is_certified_at_any_temperature() -> None:
+    for layers in (1, 2):
+        card = extract(network(0, cell="rnn", layers=layers, temperature=50.0, transition="argmax")).card
+        assert card.certified
+        assert card.soft_agreement == 1.0
+        assert "moves by argmax" in str(card)
+
+
+def test_the_card_certifies_nothing_that_rounding_could_overturn() -> None:
+    model = compile_machine(tomita(4)).with_transition("argmax")
+    assert extract(model).card.certified
+    with torch.no_grad():
+        model.head.bias[0] = 10.0 * (1 - 1e-9)
+    assert not extract(model).card.certified
 
 
 def test_names_of_classes_can_be_given() -> None:

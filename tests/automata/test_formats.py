@@ -89,9 +89,16 @@ def test_a_file_that_is_missing_or_no_json_is_refused_by_name(tmp_path: Path) ->
         load_machine(tmp_path / "bytes.json")
     with pytest.raises(DataError, match="field 'kind'"):
         from_json("[1]")
+    with pytest.raises(DataError, match="from_json: got a number of too many digits"):
+        from_json(f'{{"start": {"9" * 5000}}}')
     parts = json.loads(to_json(tomita(1)))
     with pytest.raises(DataError, match="field 'labels': got nothing"):
         from_json(json.dumps({name: parts[name] for name in parts if name != "labels"}))
+
+
+def test_a_byte_order_mark_before_the_text_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "machine.json").write_text(to_json(tomita(1)), encoding="utf-8-sig")
+    assert load_machine(tmp_path / "machine.json") == tomita(1)
 
 
 def test_parallel_edges_are_one() -> None:
@@ -107,12 +114,16 @@ def test_parallel_edges_are_one() -> None:
         ('  1 -> 1 [label="0, 1"];', "", "no edge from state 1 for symbol '0'"),
         ('1 -> 1 [label="0, 1"];', '1 -> 1 [label="0, 2"];', "line 11: got state 1 and symbol '2'"),
         ('1 -> 1 [label="0, 1"];', '1 -> 7 [label="0, 1"];', "transitions: got 7"),
+        ('1 -> 1 [label="0, 1"];', '1 -> 12345678901234567890123 [label="0, 1"];', "line 11: got '  1 -> 1234567"),
+        ('1 -> 1 [label="0, 1"];', r'1 -> 1 [label="\"\\q\""];', "line 11: .*as JSON writes"),
         ("rankdir=LR;", "rankdir=TB;", "line 2: got '  rankdir=TB;'"),
         ('class="accept"', 'class="maybe"', "class 'maybe'"),
         ("// alphabet", "// letters", "line 3"),
         ('// classes ["reject"', "// classes [reject", "line 4"),
         ("  1 [label", "  2 [label", "state 2, wanted state 1"),
         ("start -> 0", "start -> 5", "start: got 5"),
+        ("start -> 0", f"start -> {'9' * 5000}", "line 6"),
+        ('// classes ["reject", "accept"]', f"// classes [{'[' * 100_000}]", "line 4"),
     ],
 )
 def test_dot_that_is_not_ours_is_refused_by_its_line(old: str, new: str, text: str) -> None:

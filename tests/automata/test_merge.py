@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,27 @@ def test_the_repair_set_holds_words_that_the_network_gets_wrong_with_their_prefi
     assert [len(word) for word in words] == sorted(len(word) for word in words)
     if words:
         assert (np.array(labels) != model.with_transition("argmax").classify(words)).any()
+
+
+def test_a_smaller_network_that_draws_its_states_is_not_certified_and_one_that_moves_by_argmax_is() -> None:
+    model = compile_machine(tomita(5))
+    assert merge_centroids(model).certified
+    assert not merge_centroids(model.with_transition("sample")).certified
+    hot = compile_machine(tomita(5), temperature=50.0)
+    assert not merge_centroids(hot).certified
+    assert merge_centroids(hot.with_transition("argmax")).certified
+
+
+def test_without_a_start_token_the_empty_word_needs_no_repair_and_is_not_asked_for() -> None:
+    model = network(1, cell="rnn", start_token=False)
+    table = extract(model).table
+    turned = table.outputs.copy()
+    turned[table.start] = 1 - turned[table.start]
+    assert repair_set(model, replace(table, outputs=turned)) == ([], [])
+    words, labels = repair_set(model, replace(table, outputs=1 - table.outputs))
+    assert words
+    assert "" not in words
+    assert (model.with_transition("argmax").classify(words) != np.array(labels)).all()
 
 
 def test_the_first_word_to_repair_is_the_shortest_witness() -> None:

@@ -13,6 +13,9 @@ from statewise.automata import MooreMachine, to_aalpy, to_automata_lib
 from statewise.automata.minimise import equivalent_states
 from statewise.automata.partition import Partition
 
+#: For each of the two libraries, so that a run asks them of a thousand; a profile may ask for more.
+MACHINES = max(500, settings.default.max_examples)  # type: ignore[union-attr]
+
 
 def slow_classes(machine: MooreMachine) -> int:
     """Moore's rounds: states stay together while their successors do."""
@@ -25,7 +28,7 @@ def slow_classes(machine: MooreMachine) -> int:
         keys = [numbers[row] for row in rows]
 
 
-@settings(max_examples=300)
+@settings(max_examples=MACHINES)
 @given(machines(states=8))
 def test_automata_lib_finds_as_many_states(machine: MooreMachine) -> None:
     smallest = machine.minimise()
@@ -35,7 +38,7 @@ def test_automata_lib_finds_as_many_states(machine: MooreMachine) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Origin or target state not in automaton")  # AALpy may merge its start away
-@settings(max_examples=200)
+@settings(max_examples=MACHINES)
 @given(machines(states=8, classes=3))
 def test_aalpy_finds_as_many_states_for_any_number_of_classes(machine: MooreMachine) -> None:
     trimmed = machine.trim()

@@ -154,6 +154,16 @@ def test_labels_follow_their_states_and_join_when_states_merge() -> None:
     assert make(labels=("x", "y"), start=1).canonical().labels == ("y", "x")
 
 
+def test_a_class_may_be_named_by_a_number_of_numpys() -> None:
+    machine = tomita(4)
+    assert machine.class_number(np.int64(1)) == 1
+    assert type(machine.class_number(np.int64(1))) is int
+    assert machine.accepting(np.int64(1)) == machine
+    assert machine.sample(np.int64(1), 5, seed=0) == machine.sample(1, 5, seed=0)
+    with pytest.raises(ArgumentError, match="one of 'reject', 'accept'"):
+        machine.class_number(np.int64(2))
+
+
 def test_the_callers_arrays_are_copied() -> None:
     table = np.array([[0, 1], [1, 0]])
     machine = make(transitions=table)

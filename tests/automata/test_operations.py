@@ -31,7 +31,6 @@ from statewise.automata import (
     product,
     reversal,
     right_quotient,
-    sample_words,
     shortest_word,
     star,
     suffixes,
@@ -40,6 +39,7 @@ from statewise.automata import (
     union,
     words_of,
 )
+from statewise.automata.operations import constant
 from statewise.errors import ArgumentError, LengthError
 
 AB = ("a", "b")
@@ -160,18 +160,18 @@ def test_counts_are_exact_where_floats_are_not() -> None:
 
 def test_drawn_words_are_evenly_drawn() -> None:
     machine = from_regex("a*b*c*")
-    words = sample_words(machine, "accept", 4, seed=7, number=6000)
+    words = machine.sample("accept", 4, seed=7, number=6000)
     names, counts = np.unique(words, return_counts=True)
     assert sorted(names) == sorted(words_of(machine, min_length=4, max_length=4))
     expected = 6000 / len(names)
     assert ((counts - expected) ** 2 / expected).sum() < 40  # chi-square of 14 degrees of freedom: p < 0.0003
-    assert words == sample_words(machine, "accept", 4, seed=7, number=6000)
-    assert words != sample_words(machine, "accept", 4, seed=8, number=6000)
+    assert words == machine.sample("accept", 4, seed=7, number=6000)
+    assert words != machine.sample("accept", 4, seed=8, number=6000)
 
 
 def test_no_word_of_that_length_is_an_error_that_names_it() -> None:
     with pytest.raises(LengthError, match="no word of length 3 in class 'accept'"):
-        sample_words(from_regex("(ab)*"), "accept", 3, seed=0)
+        from_regex("(ab)*").sample("accept", 3, seed=0)
 
 
 def test_products_of_many_classes_combine_as_asked() -> None:
@@ -205,3 +205,35 @@ def test_names_of_classes_are_kept() -> None:
 def test_a_machine_that_would_explode_stops_with_an_error() -> None:
     with pytest.raises(ArgumentError, match="more than 100000 states"):
         from_regex("[ab]*a[ab]{40}")
+
+
+def in_other_order(machine: MooreMachine) -> MooreMachine:
+    """The same classes for all words, numbered the other way round."""
+    return replace(machine, outputs=1 - machine.outputs, classes=machine.classes[::-1])
+
+
+@given(*PAIR)
+def test_classes_in_another_order_are_the_same_classes(a: MooreMachine, b: MooreMachine) -> None:
+    turned = in_other_order(b)
+    for operation in (union, intersection, difference, symmetric_difference, concatenation, left_quotient):
+        assert operation(a, turned) == operation(a, b)
+    assert right_quotient(a, turned) == right_quotient(a, b)
+    assert is_subset(a, turned) == is_subset(a, b)
+    assert equivalent(b, turned)
+
+
+def test_classes_of_other_names_are_taken_by_their_places() -> None:
+    a, b = from_regex("a*", "ab"), from_regex("b*", "ab")
+    assert a | replace(b, classes=("no", "yes")) == a | b
+
+
+def test_a_product_knows_the_classes_of_both_machines_by_their_own_numbers() -> None:
+    a, turned = from_regex("a*", "ab"), in_other_order(from_regex("b*", "ab"))
+    both = product(a, turned, lambda one, other: 2 * one + other, classes=("0", "1", "2", "3"))
+    assert [both.run(word) for word in ("", "a", "b", "ab")] == [2, 3, 0, 1]
+
+
+def test_a_constant_machine_gives_every_word_the_class() -> None:
+    machine = constant(tomita(4), "reject")
+    assert (len(machine), machine.classes) == (1, ("reject", "accept"))
+    assert machine.classify(["", "0", "11"]).tolist() == [0, 0, 0]

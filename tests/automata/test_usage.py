@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from statewise.automata import drift, read, usage
+from statewise.automata import drift, read, usage, word_prototypes
 from statewise.automata.usage import Usage
 from statewise.data import Sequences
 from statewise.errors import ArgumentError, LengthError
@@ -36,6 +36,16 @@ def test_usage_equals_the_means_over_all_words_read_one_by_one(batch: int) -> No
     np.testing.assert_allclose(found.ranked, -np.sort(-rows, 1).mean(0), atol=1e-6)
     np.testing.assert_allclose(found.shares, np.bincount(rows.argmax(1), minlength=4) / 13)
     assert found.dead == tuple(np.flatnonzero(found.shares == 0))
+
+
+@pytest.mark.parametrize(("symbols", "told"), [("ba", "'b' as symbol 0"), ("abc", "'c' as symbol 2"), ("a", "only 1")])
+def test_words_that_are_numbered_otherwise_than_the_model_does_are_refused(symbols: str, told: str) -> None:
+    words = Sequences.from_words(["a", "aa"], [0, 1], symbols=symbols)
+    for look in (usage, drift, word_prototypes):
+        with pytest.raises(ArgumentError, match=rf"sequences\.symbols: got ({told}|3, wanted at most).*"):
+            look(network(), words)
+    with pytest.raises(ArgumentError, match=r"symbols=model\.symbols"):
+        usage(network(), words)
 
 
 def test_the_effective_number_is_k_for_even_use_and_one_for_a_single_centroid() -> None:

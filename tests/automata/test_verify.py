@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from networks import network, random_machine, tomita
-from statewise.automata import MooreMachine, compile_machine, extract, verify, witness
+from statewise.automata import MooreMachine, certified_temperature, compile_machine, extract, verify, witness
 from statewise.errors import ArgumentError
 from statewise.models import ClassifierConfig
 
@@ -108,6 +108,55 @@ def test_symbols_may_come_in_another_order_but_must_be_the_same() -> None:
         verify(model, MooreMachine(
             alphabet=("0", "1"), transitions=machine.transitions, outputs=machine.outputs, classes=("a", "b", "c")
         ))  # fmt: skip
+
+
+def test_a_network_that_draws_its_states_is_not_proven_by_the_certificate_of_the_mixture() -> None:
+    machine = tomita(1)
+    temperature = 0.99 * certified_temperature(extract(compile_machine(machine)))
+    model = compile_machine(machine, temperature=temperature).with_transition("sample")
+    draw = torch.Generator().manual_seed(0)
+    found = verify(model, machine, max_length=3, random_words=100, random_lengths=(200, 300), generator=draw)
+    assert found.soft.random < 1
+    assert found.proof is not None
+    assert found.proof.certificate is not None
+    assert found.proof.certificate.holds
+    assert not found.proof.soft
+    assert not found.proven
+    assert "draws its states" in found.proof.sentence
+
+
+@pytest.mark.parametrize("transition", ["argmax", "st_argmax", "gumbel_hard"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_network_that_moves_by_argmax_is_proven_by_its_table_at_any_temperature(transition: str, layers: int) -> None:
+    model = network(0, cell="rnn", layers=layers, temperature=50.0).with_transition(transition)
+    found = verify(model, extract(model).machine, max_length=5, random_words=20)
+    assert found.soft.perfect
+    assert found.proven
+    assert found.proof is not None
+    assert "moves by argmax" in found.proof.sentence
+    soft = verify(model.with_transition("mixture"), extract(model).machine, max_length=3, random_words=5)
+    assert not soft.proven
+
+
+def test_steps_that_rounding_could_overturn_are_named_and_prove_nothing() -> None:
+    """In float32 the second centroid is as near as the first: the table, in float64, says which is nearer."""
+    machine = tomita(4)
+    model = compile_machine(machine)
+    with torch.no_grad():
+        centroids = model.layer.get_parameter("centroids_l0")
+        centroids[1] = centroids[0] * (1 - 1e-7)
+    found = extract(model)
+    assert found.ambiguous
+    for transition in ("argmax", "mixture"):
+        proof = verify(
+            model.with_transition(transition, temperature=1e-9), found.machine, max_length=3, random_words=5
+        ).proof
+        assert proof is not None
+        assert proof.equal
+        assert not proof.soft
+        state, symbol = found.ambiguous[0]
+        assert "(in exact arithmetic)" in proof.sentence
+        assert f"overturn {len(found.ambiguous)} of its steps, first {state} on {symbol}" in proof.sentence
 
 
 def test_a_sampling_network_is_asked_with_the_given_generator() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.machines import random_machine, tomita
 from statewise.automata import agreement, all_words, from_regex, random_words, words_of
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, ShapeError
 
 
 def test_all_words_come_once_each_in_order() -> None:
@@ -87,3 +87,10 @@ def test_a_black_box_that_answers_wrongly_is_named() -> None:
         agreement(tomita(1), lambda words: [0], max_length=1)
     with pytest.raises(ArgumentError, match="class numbers 0 to 1"):
         agreement(tomita(1), lambda words: [2] * len(words), max_length=1)
+    for wrong in (0.9, "accept", None):
+        with pytest.raises(DtypeError, match=r"agreement\.classify: got dtype .*whole"):
+            agreement(tomita(1), lambda words, wrong=wrong: [wrong] * len(words), max_length=1)  # type: ignore[misc]
+
+
+def test_a_black_box_may_answer_by_truth_values() -> None:
+    assert agreement(tomita(1), lambda words: [tomita(1).accepts(word) for word in words], max_length=4).perfect

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from commands.typing_commands import Typed
-from statewise.data import tomita_sets
+from statewise.commands.classify import source_of
+from statewise.commands.labelled import FILES, read_examples
+from statewise.data import Sequences, tomita_sets
 from statewise.models import ClassifierConfig
 from statewise.train import ClassifierSettings, RunFolder, load_classifier
 
@@ -102,6 +105,27 @@ def test_every_field_of_model_and_training_is_an_option(typed: Typed, capsys: py
         assert f"--{entry.name.replace('_', '-')} " in told, entry.name
 
 
+def test_the_class_accept_is_the_one_that_accepts(typed: Typed, tmp_path: Path) -> None:
+    words = [format(number, "b") for number in range(40)]
+    write_words(tmp_path / "ends.tsv", words, ["accept" if word.endswith("1") else "reject" for word in words])
+    typed("train", "classify", "--data", "ends.tsv", *SMALL, "--quiet")
+    assert load_classifier(tmp_path / "runs" / "ends")[1]["examples"]["classes"] == ["reject", "accept"]
+
+
+def test_columns_of_a_table_are_named_or_counted(typed: Typed, refused: Typed, tmp_path: Path) -> None:
+    rows = [f"{number},{format(number, 'b')},{'odd' if number % 2 else 'even'}" for number in range(40)]
+    (tmp_path / "plain.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
+    (tmp_path / "named.csv").write_text("\n".join(["id,word,kind", *rows, ""]), encoding="utf-8")
+    assert "--label and --text" in refused("train", "classify", "--data", "plain.csv")
+    for name, columns in (("plain", ("2", "1")), ("named", ("kind", "word"))):
+        options = ["--label", columns[0], "--text", columns[1], *SMALL, "--quiet"]
+        typed("train", "classify", "--data", f"{name}.csv", "--test", f"{name}.csv", *options)
+        model, told = load_classifier(tmp_path / "runs" / name)
+        assert (told["examples"]["classes"], model.symbols) == (["even", "odd"], ("0", "1"))
+    typed("train", "classify", "--resume", "--out", "runs/plain", "--epochs", "3", "--quiet")
+    assert "--label with it" in refused("train", "classify", "--data", "sample", "--label", "kind")
+
+
 def test_a_file_of_one_class_is_refused(refused: Typed, tmp_path: Path) -> None:
     write_words(tmp_path / "one.tsv", ["ab", "b", "a"], ["x"] * 3)
     said = refused("train", "classify", "--data", "one.tsv")
@@ -131,13 +155,18 @@ def test_a_symbol_that_the_training_set_has_not_is_named_with_its_line(refused: 
         ([], "--data: got nothing"),
         (["--data", "nowhere.tsv"], "nowhere.tsv, which is no file"),
         (["--data", "tomita:8"], "wanted tomita:1 to tomita:7"),
-        (["--data", "regex:(ab"], "regex"),
+        (["--data", "regex:(ab"], "--data regex, position 0: got a '(' that is never closed"),
+        (["--data", "regex:"], "--alphabet: got ()"),
         (["--data", "sample", "--test", "x.tsv"], "--test with it"),
         (["--data", "sample", "--hidden", "none"], "--hidden: got none, wanted a whole number"),
         (["--data", "sample", "--transition", "soft"], "transition"),
         (["--data", "sample", "--curriculum-start", "-2"], "curriculum_start"),
         (["--data", "sample", "--readout", "c"], "a cell with a memory c"),
         (["--resume"], "--resume: got no --out"),
+        (["--data", "sample", "--limit", "0"], "--limit: got 0, wanted a whole number >= 1"),
+        (["--data", "sample", "--truncate", "-3"], "--truncate: got -3, wanted a whole number >= 1"),
+        (["--data", r"regex:\d+"], r"--data regex, position 0: got '\d' without an alphabet"),
+        (["--data", r"regex:\d+"], "Say which symbols there are: --alphabet abc"),
     ],
 )
 def test_a_slip_is_named(refused: Typed, typing: list[str], told: str) -> None:
@@ -173,9 +202,99 @@ def test_a_file_of_words_has_an_automaton_too(typed: Typed, tmp_path: Path) -> N
     [
         (["--epochs", "3"], "--automaton: got --epochs with it"),
         (["--resume", "--out", "run"], "--automaton: got --resume with it"),
+        (["--device", "cuda"], "--automaton: got --device cuda, wanted a CPU"),
         (["--cell", "lstm"], "the LSTM carries a memory"),
         (["--centroids", "0"], "centroids"),
     ],
 )
 def test_what_an_automaton_cannot_be_learnt_with_is_named(refused: Typed, typing: list[str], told: str) -> None:
     assert told in " ".join(refused("train", "classify", "--data", "sample", "--automaton", *typing).split())
+
+
+def test_an_automaton_is_learnt_from_all_rows_of_a_file(typed: Typed, tmp_path: Path) -> None:
+    evens(tmp_path / "parity.tsv", count=60)
+    said = typed("train", "classify", "--data", "parity.tsv", "--automaton", "--quiet")
+    _, told = load_classifier(tmp_path / "runs" / "parity-automaton")
+    assert told["data"]["train"]["examples"] == 60
+    assert "valid:" not in said, "nothing was held back"
+
+
+def test_the_folder_of_an_automaton_does_not_go_on_and_nobody_says_that_it_does(
+    typed: Typed, refused: Typed, tmp_path: Path
+) -> None:
+    typed("train", "classify", "--data", "tomita:1", "--automaton", "--seed", "3", "--quiet", "--out", "run")
+    for options in (["--resume"], ["--data", "sample"], ["--data", "sample", "--automaton"]):
+        said = " ".join(refused("train", "classify", "--out", "run", *options).split())
+        assert "Name another folder (--out)" in said, options
+        assert "--resume --out" not in said, options
+
+
+def test_the_folder_of_a_language_model_is_not_gone_on_with(refused: Typed, trained: Path) -> None:
+    said = refused("train", "classify", "--resume", "--data", "sample", "--out", str(trained))
+    assert "a run of the task 'language model'" in said
+
+
+@pytest.mark.parametrize("planned", [["--schedule", "cosine"], ["--temperature-end", "0.5"]])
+def test_a_longer_run_is_not_advised_where_it_would_be_another(
+    typed: Typed, refused: Typed, tmp_path: Path, planned: list[str]
+) -> None:
+    evens(tmp_path / "parity.tsv")
+    said = typed("train", "classify", "--data", "parity.tsv", "--out", "run", *SMALL, *planned, "--quiet")
+    assert "--epochs 4" not in said
+    assert "A longer run is a new one" in said
+    said = refused("train", "classify", "--resume", "--out", "run", "--epochs", "4", "--device", "cpu")
+    assert "begin a new run in another folder" in said
+
+
+def test_ctrl_c_says_how_to_go_on(typed: Typed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    evens(tmp_path / "parity.tsv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("statewise.train.classify_run._ExampleDriver._tell", interrupt)
+        with pytest.raises(SystemExit) as stopped:
+            typed("train", "classify", "--data", "parity.tsv", "--out", "my run", *SMALL, "--quiet")
+    assert stopped.value.code == 130
+    assert "statewise train classify --resume --out 'my run'" in capsys.readouterr().out
+    typed("train", "classify", "--resume", "--out", "my run", "--device", "cpu", "--quiet")
+
+
+def test_test_files_of_one_name_are_told_apart_and_from_the_set_to_choose_by(typed: Typed, tmp_path: Path) -> None:
+    for number, name in enumerate(["parity.tsv", "one/test.tsv", "two/test.tsv", "valid.tsv"]):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        evens(tmp_path / name, count=80 - number)
+    said = typed("train", "classify", "--data", "parity.tsv", "--test", "one/test.tsv", "two/test.tsv", *SMALL)
+    assert {"one/test.tsv:", "two/test.tsv:"} <= set(said.split())
+    said = typed("train", "classify", "--data", "parity.tsv", "--test", "valid.tsv", "--out", "run", *SMALL)
+    assert {"valid:", "valid.tsv:"} <= set(said.split())
+    counts = [RunFolder(tmp_path / "run").metrics()[-1][part] for part in ("valid", "tests")]
+    assert (counts[0]["count"], counts[1]["valid.tsv"]["count"]) == (8, 77)
+
+
+@pytest.mark.parametrize("option", ["--limit", "--truncate"])
+def test_what_is_said_of_words_is_refused_for_characters(refused: Typed, tmp_path: Path, option: str) -> None:
+    evens(tmp_path / "parity.tsv")
+    assert f"got {option} with it" in refused("train", "classify", "--data", "parity.tsv", option, "3")
+
+
+def test_a_folder_called_as_a_benchmark_is_not_in_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tomita:1").mkdir()
+    assert read_examples({"data": "tomita:1"}, seed=0).name == "tomita-1"
+    asked = Namespace(data="tomita:1", **dict.fromkeys((*FILES, "alphabet")))
+    assert source_of(asked, {})["data"] == "tomita:1"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "symbols"), [("(ab){2}", "ab"), ("[a-c]{1,3}", "abc"), (r"\(a*\)", "()a"), ("a-b|c?", "-abc")]
+)
+def test_the_symbols_of_an_expression_are_those_that_it_spells(pattern: str, symbols: str) -> None:
+    found = read_examples({"data": f"regex:{pattern}"}, seed=0).train
+    assert isinstance(found, Sequences)
+    assert "".join(found.symbols) == symbols
+
+
+def test_the_ending_of_a_file_is_not_asked_for_in_the_words_of_python(refused: Typed, tmp_path: Path) -> None:
+    (tmp_path / "words.data").write_text("a\tb\n", encoding="utf-8")
+    assert "kind=" not in refused("train", "classify", "--data", "words.data")

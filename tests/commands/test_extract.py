@@ -85,6 +85,11 @@ def test_a_name_without_the_ending_of_its_format_gets_it(typed: Typed, tmp_path:
     assert (tmp_path / "my.machine.dot").exists()
 
 
+def test_the_folder_of_a_file_is_made_before_the_work(typed: Typed, tmp_path: Path, read: Path) -> None:
+    typed("extract", str(read), "--out", "new/deep/machine.json", "--check", "5")
+    assert (tmp_path / "new" / "deep" / "machine.json").exists()
+
+
 def test_words_of_a_file_are_compared_and_with_classes_judged(typed: Typed, tmp_path: Path, read: Path) -> None:
     (tmp_path / "words.txt").write_text("accept\t11\nreject\t10\naccept\t\n")
     said = typed("extract", str(read), "--words", "words.txt", "--check", "5")
@@ -95,7 +100,7 @@ def test_words_of_a_file_are_compared_and_with_classes_judged(typed: Typed, tmp_
 def test_a_memory_is_refused_with_the_reason_and_the_way_round_it(refused: Typed, memory: Path) -> None:
     said = refused("extract", str(memory))
     assert "carries a memory" in said
-    assert "--count" in said
+    assert f"statewise extract {memory} --count" in said
 
 
 def test_counting_gives_an_approximate_machine_of_a_network_with_memory(
@@ -151,7 +156,10 @@ def test_a_slip_is_explained(refused: Typed, tmp_path: Path, read: Path, argumen
 
 
 def test_a_network_without_centroids_is_refused(refused: Typed, plain: Path) -> None:
-    assert "centroids" in refused("extract", str(plain))
+    for options in ([], ["--count"]):
+        said = refused("extract", str(plain), *options)
+        assert "Train with centroids: statewise train classify --centroids" in said
+        assert "--count gives" not in said
 
 
 def test_a_language_model_is_refused(refused: Typed, trained: Path) -> None:

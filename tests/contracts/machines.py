@@ -22,7 +22,6 @@ from statewise.automata import (
     from_dot,
     from_json,
     random_words,
-    sample_words,
     to_aalpy,
     to_dot,
     to_json,
@@ -188,7 +187,7 @@ class MachineContract(ABC):
     def test_drawn_words_have_the_class_and_the_length(self, machine: MooreMachine) -> None:
         for number, words in enumerate(count_words(machine, 6)):
             if words:
-                drawn = sample_words(machine, number, 6, seed=1, number=20)
+                drawn = machine.sample(number, 6, seed=1, number=20)
                 assert {len(word) for word in drawn} == {6}
                 assert set(machine.classify(drawn).tolist()) == {number}
 

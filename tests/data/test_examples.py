@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statewise.data import Images, Sequences
+from statewise.data.labels import frozen
 from statewise.errors import ArgumentError, DataError, DtypeError, LengthError, ShapeError, UnknownSymbolError
 
 LABELLED = st.lists(st.tuples(st.text("abc", max_size=6), st.integers(0, 1)), max_size=12)
@@ -85,6 +86,28 @@ class TestSequences:
         found = build([("ab", 1)])
         with pytest.raises(ValueError, match="read-only"):
             found.tokens[0] = 1
+
+    def test_what_the_caller_writes_later_does_not_reach_them(self) -> None:
+        tokens, starts, labels = np.array([0, 1], dtype=np.int32), np.array([0, 2]), np.array([1])
+        found = Sequences(tokens=tokens, starts=starts, labels=labels, symbols=("a", "b"))
+        seen = tokens.view()
+        seen.setflags(write=False)
+        through = Sequences(tokens=seen, starts=starts, labels=labels, symbols=("a", "b"))
+        tensor = torch.ones(1, dtype=torch.int64)
+        of_tensor = frozen(tensor, np.int64)
+        tokens[:] = 1
+        labels[:] = 0
+        tensor[:] = 0
+        assert of_tensor.tolist() == [1]
+        for each in (found, through):
+            assert (each.texts(), each.labels.tolist()) == (["ab"], [1])
+
+    def test_what_nobody_can_write_into_is_not_copied(self) -> None:
+        found = build([("ab", 1)])
+        again = Sequences(tokens=found.tokens, starts=found.starts, labels=found.labels, symbols=found.symbols)
+        assert np.shares_memory(again.tokens, found.tokens)
+        raw = np.frombuffer(bytes(8), np.int32)
+        assert np.shares_memory(frozen(raw, np.int32), raw)
 
     def test_counts_by_length_and_class(self) -> None:
         assert build([("a", 1), ("b", 0), ("abc", 0)]).by_length() == {1: (1, 1), 3: (1, 0)}

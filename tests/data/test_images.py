@@ -43,6 +43,27 @@ class TestReading:
         assert (images.pictures() == pixels()).all()
         assert images.labels.tolist() == [0, 1, 2, 3, 4, 5]
 
+    def test_names_with_a_dot_are_found_as_they_are_read(self, tmp_path: Path) -> None:
+        for path in write(tmp_path / "mnist", packed=False).iterdir():
+            path.rename(path.with_name(path.name.replace("-idx", ".idx")))
+        assert len(read_images(tmp_path / "mnist", "test")) == SHAPE[0]
+        assert len(image_sets("mnist", data=tmp_path, valid=1).tests["test"]) == SHAPE[0]
+
+    def test_of_two_kinds_of_pictures_none_is_taken(self, tmp_path: Path) -> None:
+        write(tmp_path / "FashionMNIST" / "raw", count=7)
+        assert len(read_images(tmp_path, "train")) == 7
+        write(tmp_path / "MNIST" / "raw", count=8)
+        with pytest.raises(DataError, match=r"MNIST/raw and .*FashionMNIST/raw, wanted pictures of one kind"):
+            read_images(tmp_path, "train")
+        assert len(read_images(tmp_path / "FashionMNIST", "train")) == 7
+        for name, count in (("mnist", 8), ("fashion-mnist", 7)):
+            assert len(image_sets(name, data=tmp_path, valid=0).train) == count
+
+    def test_pictures_and_labels_are_taken_from_one_folder(self, tmp_path: Path) -> None:
+        (write(tmp_path, count=5) / "train-labels-idx1-ubyte.gz").unlink()
+        write(tmp_path / "raw", count=6)
+        assert len(read_images(tmp_path, "train")) == 6
+
     def test_a_missing_file_and_an_unknown_part_are_told(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="train-images-idx3-ubyte"):
             read_images(tmp_path, "train")

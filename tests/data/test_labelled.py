@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import lzma
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from statewise.data import LabelledFile, find_data_set, imdb_sets, read_labelled, words_of
+from statewise.data import LabelledFile, find_data_set, imdb_sets, read_labelled, split_words
 from statewise.errors import ArgumentError, DataError
 
 ROWS = [("1", "A joy, truly."), ("0", 'A "bore"'), ("1", "joy joy\u0085joy")]
@@ -41,7 +42,7 @@ class TestWords:
         ],
     )
     def test_words_are_lower_case_and_other_signs_stand_alone(self, text: str, words: list[str]) -> None:
-        assert words_of(text) == words
+        assert split_words(text) == words
 
 
 class TestFiles:
@@ -61,6 +62,58 @@ class TestFiles:
         placed = [row[:2] for row in LabelledFile(path=path, label=2, text=1, header=True).rows()]
         assert placed == named
         assert [row.line for row in LabelledFile(path=path, label="sentiment", text="review").rows()] == [2, 3]
+
+    @pytest.mark.parametrize(
+        ("name", "head", "row"),
+        [
+            ("a.csv", "review,sentiment", "A joy.,pos"),
+            ("a.tsv", "sentence\tlabel", "A joy.\tpos"),
+            ("a.tsv", "Label\tText", "pos\tA joy."),
+            ("a.tsv", " LABEL\tcomment", "pos\tA joy."),
+            ("a.csv", "comment,Class", "A joy.,pos"),
+            ("a.csv", "id,comment,target", "7,A joy.,pos"),
+            ("a.csv", "stars,Review", "pos,A joy."),
+            ("a.csv", "y,text", "pos,A joy."),
+        ],
+    )
+    def test_a_header_is_known_by_one_of_the_usual_names_in_any_case(
+        self, tmp_path: Path, name: str, head: str, row: str
+    ) -> None:
+        path = write(tmp_path / name, f"{head}\n{row}\n")
+        assert list(LabelledFile(path=path).rows()) == [("pos", "A joy.", 2)]
+
+    def test_an_answer_y_is_no_header(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.tsv", "y\tab\nn\tb\n")
+        assert [row.label for row in LabelledFile(path=path).rows()] == ["y", "n"]
+
+    def test_the_column_that_is_not_named_is_the_other_one(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.tsv", "a joy\t1\na bore\t0\n")
+        for file in (LabelledFile(path=path, label=1), LabelledFile(path=path, text=0)):
+            assert [row[:2] for row in file.rows()] == [("1", "a joy"), ("0", "a bore")]
+        with pytest.raises(DataError, match="column 1 for both"):
+            list(LabelledFile(path=path, label=1, text=1).rows())
+
+    def test_entries_of_objects_are_known_by_the_usual_names_too(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", '{"id": 3, "Review": "A joy.", "sentiment": "pos"}\n')
+        assert list(LabelledFile(path=path).rows()) == [("pos", "A joy.", 1)]
+
+    def test_blank_lines_are_no_rows(self, tmp_path: Path) -> None:
+        contents = {
+            "a.tsv": "1\tx\n\n  \n0\ty\n\n",
+            "a.csv": "1,x\n\n\n0,y\n\n",
+            "a.jsonl": '{"label": 1, "text": "x"}\n\n  \n{"label": 0, "text": "y"}\n\n',
+        }
+        for name, content in contents.items():
+            rows = list(LabelledFile(path=write(tmp_path / name, content)).rows())
+            assert rows == [("1", "x", 1), ("0", "y", 4)], name
+
+    def test_a_text_too_long_for_csv_is_sent_elsewhere(self, tmp_path: Path) -> None:
+        text = "ab " * 60_000
+        limit = csv.field_size_limit()
+        with pytest.raises(DataError, match=r"a\.csv, line 2: .*field limit.*as JSONL or TSV"):
+            list(LabelledFile(path=write(tmp_path / "a.csv", f"1,x\n0,{text}\n")).rows())
+        assert csv.field_size_limit() == limit
+        assert [row.text for row in LabelledFile(path=write(tmp_path / "a.tsv", f"0\t{text}\n")).rows()] == [text]
 
     def test_a_quoted_text_may_run_over_lines(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.csv", '1,"two\nlines"\n0,one\n')
@@ -84,6 +137,7 @@ class TestFiles:
             ("a.jsonl", '{"label": null, "text": "x"}\n', "line 1, field 'label': got None"),
             ("a.jsonl", "[1]\n", "line 1: got a list"),
             ("a.jsonl", "{\n", "line 1: got Expecting"),
+            ("a.jsonl", "[" * 100_000 + "\n", "line 1: got lists or objects nested too deep"),
             ("a.tsv", "", "an empty file"),
             ("a.txt", "1\tx\n", "another name"),
         ],
@@ -131,8 +185,33 @@ class TestSequences:
             read_labelled(files, truncate=("first", 0))
 
     def test_numbers_are_sorted_as_numbers(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "t.tsv", tsv([("10", "a"), ("9", "b"), ("-1", "c")]))
+        path = write(tmp_path / "t.tsv", tsv([("10", "a"), ("9", "b"), ("-1", "c"), ("9", "d")]))
         assert read_labelled({"train": path}).parts["train"].classes == ("-1", "9", "10")
+
+    @pytest.mark.parametrize(
+        ("labels", "classes"),
+        [
+            (["accept", "reject", "accept"], ("reject", "accept")),
+            (["Accept", "Reject", "Accept"], ("Reject", "Accept")),
+            (["yes", "no", "no"], ("no", "yes")),
+            (["accept", "other", "reject", "other"], ("accept", "other", "reject")),
+        ],
+    )
+    def test_the_second_of_two_classes_is_the_one_that_accepts(
+        self, tmp_path: Path, labels: list[str], classes: tuple[str, ...]
+    ) -> None:
+        path = write(tmp_path / "t.tsv", tsv([(label, "a b") for label in labels]))
+        found = read_labelled({"train": path}).parts["train"]
+        assert found.classes == classes
+        assert [found.classes[label] for label in found.labels] == labels
+
+    def test_another_label_in_each_row_means_another_column(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "t.csv", "a joy,5\na bore,1\nfine,5\n")
+        with pytest.raises(
+            DataError, match=r"t\.csv: got another label in each of 3 rows, such as 'a joy'.*label=\.\.\."
+        ):
+            read_labelled({"train": path})
+        assert read_labelled({"train": LabelledFile(path=path, label=1)}).parts["train"].classes == ("1", "5")
 
     def test_a_label_that_train_has_not_names_its_line(self, files: dict[str, Path], tmp_path: Path) -> None:
         files["valid"] = write(tmp_path / "valid.tsv", tsv([("pos", "a"), ("neutral", "b")]))
@@ -163,6 +242,13 @@ class TestImdb:
         assert sets.tests["short"].text(3) == "word3"
         assert sets.tests["whole"].text(3) == "word3 good film end"
         assert sets.train.classes == ("negative", "positive")
+
+    def test_its_files_may_lie_in_a_folder_raw(self, tmp_path: Path) -> None:
+        (tmp_path / "imdb" / "raw").mkdir(parents=True)
+        for part in ("train", "test"):
+            write(tmp_path / "imdb" / "raw" / f"imdb.{part}.tsv.gz", "1\t9\t1\tgood\n0\t1\t2\tbad\n")
+        sets = imdb_sets(data=tmp_path, valid=0)
+        assert sets.train.texts() == sets.tests["test"].texts() == ["good", "bad"]
 
     def test_its_origin_is_told_where_it_is_not(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="Maas"):

@@ -70,6 +70,22 @@ class TestMaking:
         with pytest.raises(ArgumentError, match="two classes"):
             rest.contains("a")
 
+    def test_a_class_that_has_no_name_is_refused_with_its_word(self) -> None:
+        rest = Language.predicate(lambda word: len(word) % 3, "a", name="thirds")
+        assert rest.run("a") == 1
+        with pytest.raises(
+            ArgumentError, match=r"language thirds: got the class 2 for 'aa', wanted .* 0 to 1.*classes="
+        ):
+            rest.run("aa")
+        with pytest.raises(ArgumentError, match="the class 2"):
+            sample_words(rest, lengths=range(4))
+        with pytest.raises(ArgumentError, match="the class -1"):
+            Language.predicate(lambda word: -1, "a").run("")
+
+    def test_an_automaton_of_other_classes_is_refused(self) -> None:
+        with pytest.raises(ArgumentError, match=r"Language\.minimal: got an automaton of the classes .*'reject'"):
+            Language(name="x", alphabet=BY_THREE.alphabet, classes=("no", "yes", "maybe"), minimal=BY_THREE)
+
     def test_symbols_of_several_characters_come_as_tuples(self) -> None:
         language = Language.predicate(lambda word: word[-1:] == ("stop",), ("go", "stop"))
         assert language.contains(["go", "stop"])

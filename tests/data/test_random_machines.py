@@ -55,6 +55,11 @@ class TestMachines:
     def test_more_classes_all_occur(self) -> None:
         assert set(random_machine(6, 2, 0, classes=("x", "y", "z")).outputs.tolist()) == {0, 1, 2}
 
+    def test_several_states_of_one_class_are_refused_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(random_machines, "_MOST_TRIES", 0)
+        with pytest.raises(ArgumentError, match=r"random_machine\.classes: got \('x',\), wanted two or more"):
+            random_machine(3, 2, 0, classes=("x",))
+
     @pytest.mark.parametrize(("states", "symbols"), [(1, 2), (3, 0), (3, 27)])
     def test_a_demand_without_sense_is_refused(self, states: int, symbols: int) -> None:
         with pytest.raises(ArgumentError, match="random_machine"):

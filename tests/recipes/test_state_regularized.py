@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import torch
 
 from statewise.automata import load_machine, witness
 from statewise.data import tomita
-from statewise.errors import ArgumentError, DivergedError
+from statewise.errors import ArgumentError, DivergedError, RunFolderError
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
 from statewise.recipes.automata import AutomatonCase
 from statewise.recipes.cases import Case
@@ -64,7 +66,7 @@ def test_the_smoke_of_every_table_runs_and_names_every_test_of_every_row(tmp_pat
 
 
 def test_a_finished_run_is_found_and_more_epochs_go_on(tmp_path: Path) -> None:
-    asked = {"rows": ("sr-lstm-p",), "sizes": ("small",)}
+    asked = {"rows": ("sr-lstm-p",), "sizes": ("small",), "overrides": (("schedule", "constant"),)}
     first = smoke(tmp_path, "table1", epochs=1, **asked)
     place = tmp_path / first.measured[0].name
     before = (place / "model.safetensors").stat().st_mtime_ns
@@ -74,6 +76,35 @@ def test_a_finished_run_is_found_and_more_epochs_go_on(tmp_path: Path) -> None:
     whole = smoke(tmp_path / "whole", "table1", epochs=3, **asked).measured[0]
     assert (longer.epochs, longer.tests, longer.valid) == (3, whole.tests, whole.valid)
     assert smoke(tmp_path, "table1", epochs=2, **asked).measured[0] == longer, "more than was asked is taken"
+
+
+def test_other_epochs_of_a_run_whose_rate_falls_to_its_last_are_refused(tmp_path: Path) -> None:
+    asked = {"rows": ("lstm",), "overrides": (("schedule", "cosine"), ("hidden", 4))}
+    first = smoke(tmp_path, "table7", epochs=2, **asked)
+    assert smoke(tmp_path, "table7", epochs=2, **asked).measured == first.measured
+    for epochs in (1, 3):
+        with pytest.raises(RunFolderError, match=rf"training\.epochs was 2 and is now {epochs}.*another folder"):
+            smoke(tmp_path, "table7", epochs=epochs, **asked)
+
+
+def test_updates_that_were_left_out_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    norms = itertools.chain([math.inf], itertools.repeat(1.0))
+    monkeypatch.setattr("statewise.train.eager.clip_grad_norm_", lambda *_: torch.tensor(next(norms)))
+    outcome = smoke(tmp_path, "table7", epochs=1, rows=("lstm", "lstm-p"))
+    assert [one.skipped for one in outcome.measured] == [1, 0]
+    runs = json.loads(write_results(outcome, tmp_path, device=CPU).read_text())["runs"]
+    assert [run["skipped"] for run in runs] == [1, 0]
+    told = " ".join(compare_with_published(outcome).notes)
+    assert "their gradient overflowed: mnist-lstm-seed1111 1 of 4." in told
+
+
+def test_automata_are_not_learnt_by_epochs() -> None:
+    recipe = find_recipe("state-regularized/tomita")
+    with pytest.raises(ArgumentError, match=r"--epochs of state-regularized/tomita: got 3.*Leave it out"):
+        recipe.complete(Request(epochs=3))
+    whole = recipe.complete(Request())
+    assert recipe.complete(whole) == whole
+    assert recipe.complete(Request(scale="smoke")).epochs is None
 
 
 def test_a_run_that_its_patience_ended_is_finished_and_other_settings_are_another_run(tmp_path: Path) -> None:

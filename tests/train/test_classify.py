@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,6 +30,7 @@ from statewise.train import (
 )
 from statewise.train.classify_data import OnDevice
 from statewise.train.tasks import measure
+from statewise.train.tensor_file import read_tensors, write_tensors
 from train.forks import Forks
 from train.test_resume import outcome
 
@@ -269,6 +271,48 @@ def test_a_run_goes_on_with_more_epochs_and_with_nothing_else_changed(tmp_path: 
         train_classifier(SMALL, replace(longer, lr=0.5), data, data, {}, tmp_path / "run", resume=True)
     with pytest.raises(RunFolderError, match=r"data\.train\.checksum"):
         train_classifier(SMALL, longer, few().select(slice(59, None, -1)), data, {}, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("planned", [{"schedule": "cosine"}, {"temperature_end": 0.5}])
+def test_a_run_whose_last_epoch_was_planned_does_not_go_on_with_more(tmp_path: Path, planned: dict[str, Any]) -> None:
+    data, settings = few(), replace(SETTINGS, **planned)
+    first = train_classifier(SMALL, settings, data, data, {}, tmp_path / "run")
+    with pytest.raises(RunFolderError, match=r"training\.epochs was 2 and is now 4.* another folder"):
+        train_classifier(SMALL, replace(settings, epochs=4), data, data, {}, tmp_path / "run", resume=True)
+    again = train_classifier(SMALL, settings, data, data, {}, tmp_path / "run", resume=True)
+    assert (again.epochs, again.valid) == (first.epochs, first.valid)
+
+
+def test_fewer_epochs_than_a_run_has_are_refused_and_not_written_down(tmp_path: Path) -> None:
+    data = few()
+    train_classifier(SMALL, replace(SETTINGS, epochs=3), data, data, {}, tmp_path / "run")
+    before = (tmp_path / "run" / "config.json").read_bytes()
+    with pytest.raises(RunFolderError, match=r"got 2 epochs, wanted at least the 3 .* another folder"):
+        train_classifier(SMALL, SETTINGS, data, data, {}, tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "config.json").read_bytes() == before
+
+
+def test_an_epoch_whose_every_gradient_overflows_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    norms = itertools.cycle([math.inf, 1.0])
+    monkeypatch.setattr("statewise.train.eager.clip_grad_norm_", lambda *_: torch.tensor(next(norms)))
+    result = train_classifier(SMALL, SETTINGS, few(64), few(), {}, tmp_path / "some")
+    told = RunFolder(tmp_path / "some").metrics()
+    assert [record["skipped"] for record in told[: result.epochs]] == [1, 1], "one of two updates is no reason to end"
+    monkeypatch.setattr("statewise.train.eager.clip_grad_norm_", lambda *_: torch.tensor(math.inf))
+    with pytest.raises(DivergedError, match=r"each of its 2 updates.*--lr.*--clip.*--forget-bias") as stopped:
+        train_classifier(SMALL, SETTINGS, few(64), few(), {}, tmp_path / "all")
+    assert stopped.value.step == 2
+
+
+@pytest.mark.parametrize("name", ["model.head.bias", "best.head.bias"])
+def test_a_resume_point_without_one_parameter_is_refused(tmp_path: Path, name: str) -> None:
+    data, longer = few(), replace(SETTINGS, epochs=4)
+    train_classifier(SMALL, SETTINGS, data, data, {}, tmp_path / "run")
+    path = tmp_path / "run" / "resume.safetensors"
+    tensors, document = read_tensors(path)
+    write_tensors(path, {each: tensor for each, tensor in tensors.items() if each != name}, document)
+    with pytest.raises(RunFolderError, match=r"got no head\.bias, wanted every parameter"):
+        train_classifier(SMALL, longer, data, data, {}, tmp_path / "run", resume=True)
 
 
 def test_folders_of_other_tasks_are_not_loaded(tmp_path: Path) -> None:
