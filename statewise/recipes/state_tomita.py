@@ -129,7 +129,8 @@ def _row(line: Line, runs: Sequence[Learnt]) -> list[str]:
         return f"{100 * statistics.fmean(column(name)):.2f}"
 
     states = sorted(set(column("target_states")))
-    seconds, bound = [run.seconds for run in runs], statistics.median(column("certified_temperature"))
+    seconds = [run.seconds for run in runs]
+    bound = statistics.median(each or 0.0 for each in column("certified_temperature"))
     return [
         *(line.row, line.size, "-".join(map(str, dict.fromkeys((states[0], states[-1])))), TOMITA[line.row]),
         f"{sum(column('recovered'))} of {len(runs)}",

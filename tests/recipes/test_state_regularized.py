@@ -190,7 +190,7 @@ def test_the_networks_are_those_of_the_paper() -> None:
     assert case_of("table5", rows=("sr-lstm",)).config.centroids == (10,)
     assert [case_of("copying", sizes=(size,)).config.hidden for size in ("100", "500")] == [128, 256]
     memory = case_of("copying", rows=("sr-lstm-p-20",))
-    assert (memory.config.centroids, memory.settings.optimizer, memory.settings.batch) == ((20,), "rmsprop", 128)
+    assert (memory.config.centroids, memory.settings.optimizer, memory.settings.batch) == ((20,), "adam", 128)
 
 
 def test_settings_can_be_set_and_what_has_no_centroids_gets_none() -> None:
@@ -209,7 +209,7 @@ def test_settings_can_be_set_and_what_has_no_centroids_gets_none() -> None:
     [
         ("table1", ("hiden", 3), "hidden"),
         ("table1", ("hidden", -3), "ClassifierConfig.hidden"),
-        ("table1", ("lr", "fast"), "such as 0.005"),
+        ("table1", ("lr", "fast"), "such as 0.01"),
         ("table1", ("max_length", "long"), "such as 100"),
         ("tomita", ("restarts", 0), "Hardening.restarts"),
     ],
