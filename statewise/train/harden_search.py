@@ -80,7 +80,7 @@ class Search:
         """One step of Adam for all replicas, each with its own clipped gradient."""
         settings, lessons = self.settings, self.lessons.up_to(int(self.reach.max()))
         gumbel = torch.empty(settings.restarts, len(lessons.tree), self.replicas.centroids.k)
-        gumbel.exponential_(generator=self.generator).log_().neg_()
+        gumbel.exponential_(generator=self.generator).clamp_(min=1e-30).log_().neg_()
         states = self.replicas.states(lessons.tree, self.noise * gumbel)
         logits = self.replicas.read_out(states[:, lessons.ends])
         loss = _mean(_entropy(logits, lessons.labels), (lessons.lengths <= self.reach[:, None]).float())
