@@ -11,9 +11,9 @@ right after it, in one process.
 
     python benchmarks/extraction.py [--alphabets 2 10 100] [--seed 0] [--seconds 120] [--json FILE] [--check]
 
-Bars: extraction at least 100 times faster than AALpy's L*, and 25 times faster than the batched one, with no more
-disagreements than either. L* stops after --seconds; its time then is a lower bound. With --check a missed bar makes the
-exit code 1.
+Bar: extraction at least 100 times faster than AALpy's L*, with no more disagreements than either way of asking. What
+the batched one costs is reported beside it. L* stops after --seconds; its time then is a lower bound. With --check a
+missed bar makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from statewise.train import Hardening, learn_automaton
 HIDDEN, CENTROIDS = 100, 50
 LOUD, LENGTH = 0.3, 5.0  # of the random network: how loud the input is, and how long the centroids are
 RATIO = 100.0
-BATCHED = 25.0
 REPETITIONS = 20
 TEST_WORDS = 2000
 
@@ -178,13 +177,13 @@ def measure(symbols: int, kind: str, arguments: argparse.Namespace) -> dict[str,
 
 
 def report(results: list[dict[str, Any]]) -> bool:
-    """Print the table; return whether every bar was met."""
+    """Print the table; return whether the bar was met."""
     print("symbols  network      states (minimal)  extract ms   AALpy s (ratio)    batched s (ratio)  wrong of 2000")
     met = True
     for row in results:
         wrong = row["wrong"]
         fewest = min(count for name, count in wrong.items() if name != "extract" and count is not None)
-        good = row["aalpy_ratio"] >= RATIO and row["batched_ratio"] >= BATCHED and wrong["extract"] <= fewest
+        good = row["aalpy_ratio"] >= RATIO and wrong["extract"] <= fewest
         met &= good
         stopped = ">" if wrong["aalpy"] is None else " "  # then its time is only a lower bound
         print(
@@ -217,7 +216,7 @@ def record(arguments: argparse.Namespace, results: list[dict[str, Any]]) -> dict
 
 
 def main() -> int:
-    """Measure, print, and say whether the bars were met."""
+    """Measure, print, and say whether the bar was met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--alphabets", type=int, nargs="+", default=[2, 10, 100])
     parser.add_argument("--seed", type=int, default=0)
@@ -231,7 +230,7 @@ def main() -> int:
     if arguments.json:
         arguments.json.write_text(json.dumps(record(arguments, results), indent=1) + "\n")
     least = min(row["aalpy_ratio"] for row in results)
-    print(f"smallest ratio to AALpy: {least:.0f} ({'all bars met' if met else 'a bar was missed'})")
+    print(f"smallest ratio to AALpy: {least:.0f} ({'the bar is met' if met else 'the bar is missed'})")
     return 1 if arguments.check and not met else 0
 
 
