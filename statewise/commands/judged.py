@@ -45,7 +45,10 @@ def confusion(name: str, judged: Judged, classes: tuple[str, ...]) -> str:
 
 
 def _accuracy(judged: Judged) -> str:
-    soft = f"accuracy {100 * judged.soft.accuracy:.2f} %, loss {judged.soft.loss:.4f}"
-    if judged.hard is None:
-        return soft
-    return f"{soft}; with the nearest centroid at each step {100 * judged.hard.accuracy:.2f} %"
+    parts = [f"accuracy {100 * judged.soft.accuracy:.2f} %, loss {judged.soft.loss:.4f}"]
+    if judged.hard is not None:
+        parts.append(f"with the nearest centroid at each step {100 * judged.hard.accuracy:.2f} %")
+    # Where one class is rare, an accuracy may be high for an answer that is always the same.
+    balanced, correlation = judged.soft.balanced_accuracy, judged.soft.correlation
+    parts.append(f"balanced {100 * balanced:.2f} %, Matthews' correlation {correlation:.3f}")
+    return "; ".join(parts)

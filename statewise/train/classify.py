@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,12 +129,10 @@ def load_classifier(
         folder: of the run.
         device: where the model goes.
     """
-    told, about, run = _told(folder, CLASSES)
-    state, best = run.load_model()
-    config = ClassifierConfig(**{**told["model"], "centroids": tuple(told["model"]["centroids"])})
-    model = replace(config, temperature=best["temperature"]).build(**_sizes(about), symbols=about["symbols"])
-    model.load_state_dict(state)
-    return model.to(device).eval(), {**told, "examples": about}
+    about, told, state, model = _stored(folder, CLASSES)
+    built = ClassifierConfig(**model).build(**_sizes(about), symbols=about["symbols"])
+    built.load_state_dict(state)
+    return built.to(device).eval(), told
 
 
 def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tuple[StepClassifier, dict[str, Any]]:
@@ -145,20 +142,22 @@ def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tup
         folder: of the run.
         device: where the model goes.
     """
-    told, about, run = _told(folder, STEPS)
-    state, best = run.load_model()
-    config = StepConfig(**{**told["model"], "centroids": tuple(told["model"]["centroids"])})
-    model = replace(config, temperature=best["temperature"]).build(**_sizes(about))
-    model.load_state_dict(state)
-    return model.to(device).eval(), {**told, "examples": about}
+    about, told, state, model = _stored(folder, STEPS)
+    built = StepConfig(**model).build(**_sizes(about))
+    built.load_state_dict(state)
+    return built.to(device).eval(), told
 
 
-def _told(folder: Path | str, task: Task) -> tuple[dict[str, Any], dict[str, Any], RunFolder]:
+def _stored(folder: Path | str, task: Task) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor], dict[str, Any]]:
+    """What a folder has: its examples in words, what the run was told, the best weights, and the model's settings."""
     run = RunFolder(folder)
     told = run.config()
     if told.get("task") != task.name:
         raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(task.name))
-    return told, read_about(Path(folder)), run
+    about, (state, best) = read_about(Path(folder)), run.load_model()
+    # The temperature is that of the best epoch: a schedule may have gone on since.
+    model = {**told["model"], "centroids": tuple(told["model"]["centroids"]), "temperature": best["temperature"]}
+    return about, {**told, "examples": about}, state, model
 
 
 def _sizes(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -104,7 +105,7 @@ class Training(Protocol):
 Driven = TypeVar("Driven", bound=Training)
 
 
-class Driver(Generic[Driven]):
+class Driver(ABC, Generic[Driven]):
     """The loop itself, and when it writes; what is particular to a kind of training, its subclasses say.
 
     Args:
@@ -132,29 +133,29 @@ class Driver(Generic[Driven]):
         self._written = self._since
         self._kept = -1  # the epoch of the best model that is on disk
 
+    @abstractmethod
     def _prepare(self) -> None:
         """Write what lies in the folder beside the files of every run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _snapshot(self) -> Snapshot:
         """All that the rest of the run depends on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
         """Go on from what :meth:`_snapshot` gave."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _about_the_best(self) -> dict[str, Any]:
         """What a reader of the best model's file should know."""
-        raise NotImplementedError
 
     def _progress(self) -> Progress:
         """What a person sees."""
         return Progress(self.console, epochs=self.training.settings.epochs)
 
+    @abstractmethod
     def _tell(self, progress: Progress, record: Mapping[str, Any]) -> None:
         """End an epoch there."""
-        raise NotImplementedError
 
     @property
     def world(self) -> World:

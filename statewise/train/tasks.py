@@ -48,6 +48,18 @@ class Measured:
         shares = [row[label] / sum(row) for label, row in enumerate(self.confusion) if sum(row)]
         return sum(shares) / len(shares)
 
+    @property
+    def correlation(self) -> float:
+        """Matthews' correlation of answers and classes: 1 for no error, 0 for answers that do not look at the example.
+
+        >>> Measured(0.1, 0.05, 20, ((19, 0), (1, 0))).correlation
+        0.0
+        """
+        table = np.array(self.confusion, dtype=np.float64)
+        answered, true, total = table.sum(0), table.sum(1), table.sum()
+        spread = np.sqrt((total**2 - answered @ answered) * (total**2 - true @ true))
+        return float((np.trace(table) * total - answered @ true) / spread) if spread > 0 else 0.0
+
 
 @dataclass(frozen=True)
 class Task:

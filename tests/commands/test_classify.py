@@ -38,6 +38,7 @@ def test_a_file_of_words_becomes_a_run_that_can_be_loaded(typed: Typed, tmp_path
     assert re.search(
         r"^valid: accuracy [\d.]+ %, loss [\d.]+; with the nearest centroid at each step [\d.]+ %", said, re.MULTILINE
     )
+    assert re.search(r"^valid: .*; balanced [\d.]+ %, Matthews' correlation -?[\d.]+$", said, re.MULTILINE)
     assert "what was answered" in said
     assert "statewise extract runs/parity" in said
     assert "--resume --out runs/parity --epochs 4" in said

@@ -29,7 +29,7 @@ from statewise.train import (
     train_steps,
 )
 from statewise.train.classify_data import OnDevice
-from statewise.train.tasks import measure
+from statewise.train.tasks import Measured, measure
 from statewise.train.tensor_file import read_tensors, write_tensors
 from train.forks import Forks
 from train.test_resume import outcome
@@ -442,3 +442,14 @@ def test_words_of_several_lengths_are_trained_alike_on_an_accelerator_and_a_cpu(
         train_classifier(SMALL, SETTINGS, few(), few(), {}, tmp_path / device, device=device)
         found.append([record["valid_loss"] for record in RunFolder(tmp_path / device).metrics()[:-1]])
     assert found[0] == pytest.approx(found[1], rel=1e-3)
+
+
+def test_a_rare_class_shows_in_the_balanced_accuracy_and_in_matthews_correlation() -> None:
+    always_the_same = Measured(0.1, 0.05, 20, ((19, 0), (1, 0)))
+    assert always_the_same.balanced_accuracy == 0.5
+    assert always_the_same.correlation == 0.0
+    # Two classes: (TP TN - FP FN) over the root of the product of the four sums.
+    two = Measured(0.1, 0.3, 10, ((4, 1), (2, 3)))
+    assert two.correlation == pytest.approx((3 * 4 - 1 * 2) / (4 * 5 * 5 * 6) ** 0.5)
+    assert Measured(0.0, 0.0, 6, ((2, 0, 0), (0, 1, 0), (0, 0, 3))).correlation == pytest.approx(1.0)
+    assert Measured(0.0, 1.0, 2, ((0, 1), (1, 0))).correlation == pytest.approx(-1.0)
