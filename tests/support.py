@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,3 +82,16 @@ def weight(layer: nn.Module, name: str) -> Tensor:
 def doubles(*values: float) -> Tensor:
     """A vector in double precision."""
     return torch.tensor(values, dtype=torch.float64)
+
+
+@contextmanager
+def forbidden_to_wait() -> Iterator[None]:
+    """A region in which whatever makes the host wait for a CUDA device is an error."""
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls the mode a prototype
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)

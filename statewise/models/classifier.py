@@ -98,8 +98,8 @@ class SequenceClassifier(Parts):
         laid = self._lay_out(inputs, lengths)
         if laid.batch == 0:
             return self._logits(self.head.weight.new_zeros(0, self.head.in_features))
-        _, state = self.layer(self._entering(laid), generator=generator)
-        return self._logits(self._read_out(state, laid.batch))
+        _, state = self.layer(self._entering(laid, generator), generator=generator)
+        return self._logits(self._read_out(state, laid.batch), generator)
 
     def states(
         self,

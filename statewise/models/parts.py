@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,8 +12,9 @@ from torch.nn.utils.rnn import PackedSequence
 
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer
+from statewise.models.recurrent_config import RecurrentConfig
 from statewise.models.sequences import Laid
-from statewise.transforms import Centroids
+from statewise.transforms import Centroids, embedding_dropout
 
 SETTINGS = ("temperature", "similarity", "transition", "noise")
 
@@ -20,6 +22,7 @@ SETTINGS = ("temperature", "similarity", "transition", "noise")
 class Parts(nn.Module):
     """An embedding (for tokens), a recurrent stack and a linear head; the classes of models put them to work."""
 
+    config: RecurrentConfig
     tokens: int | None
     features: int | None
     classes: int
@@ -67,13 +70,28 @@ class Parts(nn.Module):
             )
         return self.tokens
 
-    def _entering(self, laid: Laid) -> Tensor | PackedSequence:
+    def _entering(self, laid: Laid, generator: torch.Generator | None = None) -> Tensor | PackedSequence:
         """What the layer reads."""
-        return laid.source if self.embedding is None else laid.map(self.embedding)
+        return laid.source if self.embedding is None else laid.map(partial(self._embedded, generator=generator))
 
-    def _logits(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.head(features)
+    def _embedded(self, tokens: Tensor, *, generator: torch.Generator | None) -> Tensor:
+        assert self.embedding is not None
+        p, marks = self.config.embedding_dropout, self.embedding.num_embeddings - self._known_tokens  # START and END
+        looked_up = embedding_dropout(
+            self.embedding, tokens, p=p, training=self.training, kept=marks, generator=generator
+        )
+        return self._dropped(looked_up, generator)
+
+    def _logits(self, features: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        logits: Tensor = self.head(self._dropped(features, generator))
         return logits
+
+    def _dropped(self, values: Tensor, generator: torch.Generator | None) -> Tensor:
+        p = self.config.dropout
+        if not self.training or p == 0.0:
+            return values
+        kept = torch.empty_like(values).bernoulli_(1 - p, generator=generator)
+        return values * kept.div_(1 - p)
 
     def _retune_layer(self, settings: dict[str, Any]) -> None:
         where = f"{type(self).__name__}.retune"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import statewise.layers as kinds
 from statewise.errors import ArgumentError
 from statewise.layers import RAC, RecurrentLayer
 from statewise.models.config import CELLS
 from statewise.transforms import Centroids
-from statewise.transforms.base import choice, finite
+from statewise.transforms.base import choice, finite, probability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,14 @@ class RecurrentConfig:
         transition: of the centroids.
         noise: the factor of the noise of transition "noisy".
         forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0.
+        input_gain: the weights of the input start uniform within ``+-input_gain / sqrt(input width)``, so that a single
+            number a step is heard as well as a wide embedding; None for the other weights' ``+-1 / sqrt(hidden)``.
+        input_mean: of the input, which the weights and biases at the start take off.
+        input_deviation: of the input, by which the weights at the start divide. With both the network starts as if what
+            it reads were standardised, and reads it as it is.
+        embedding_dropout: the probability with which a token falls out of the alphabet for one training batch.
+        dropout: the probability with which an entry of the embeddings, and of what the head reads, is dropped in
+            training.
         orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
         nonlinearity: of the "rnn" cell.
         reset_before: of the "gru" cell.
@@ -47,6 +57,11 @@ class RecurrentConfig:
     transition: str = "mixture"
     noise: float = 0.0
     forget_bias: float = 1.0
+    input_gain: float | None = None
+    input_mean: float = 0.0
+    input_deviation: float = 1.0
+    embedding_dropout: float = 0.0
+    dropout: float = 0.0
     orthogonal: bool = False
     nonlinearity: str = "tanh"
     reset_before: bool = False
@@ -58,9 +73,21 @@ class RecurrentConfig:
             if (type(value) is not int or value < 1) and (name != "embedding" or value is not None):
                 raise ArgumentError(where=self._where(name), got=value, wanted="a whole number of at least 1")
         self._check_centroids()
-        finite(self._where("forget_bias"), self.forget_bias)
+        for name in ("forget_bias", "input_mean"):
+            finite(self._where(name), getattr(self, name))
+        for name in ("input_gain", "input_deviation"):
+            value = getattr(self, name)
+            if (name != "input_gain" or value is not None) and finite(self._where(name), value) <= 0:
+                raise ArgumentError(where=self._where(name), got=value, wanted="a number above 0")
+        for name in ("embedding_dropout", "dropout"):
+            probability(self._where(name), getattr(self, name))
         for count in {*self.centroids} - {0} or {1}:
             self._transform(count, layers=None)  # checks its own settings
+        if self.input_mean and self.cell == "rac":
+            raise ArgumentError(
+                where=self._where("input_mean"), got=f'{self.input_mean} with cell="rac"',
+                wanted="0: that cell has no bias which could take it off",
+            )  # fmt: skip
         for name, cell in (("reset_before", "gru"), ("nonlinearity", "rnn")):
             if getattr(self, name) not in (False, "tanh") and self.cell != cell:
                 raise ArgumentError(
@@ -144,3 +171,14 @@ class RecurrentConfig:
                 if name.startswith("weight_hh") and self.orthogonal and not isinstance(layer, RAC):
                     for block in parameter.chunk(len(blocks)):
                         nn.init.orthogonal_(block, generator=generator)
+            self._set_input(dict(layer.named_parameters()), generator)
+
+    def _set_input(self, parameters: Mapping[str, Tensor], generator: torch.Generator | None) -> None:
+        """Start as if the input were standardised: ``W (x - mean) / deviation = (W / deviation) x + bias``."""
+        weight = parameters["weight_ih_l0"]
+        if self.input_gain is not None:
+            bound = self.input_gain / math.sqrt(weight.shape[1])
+            weight.uniform_(-bound, bound, generator=generator)
+        weight /= self.input_deviation
+        if self.input_mean:
+            parameters["bias_ih_l0"].sub_(self.input_mean * weight.sum(1))

@@ -35,6 +35,14 @@ class StepConfig(RecurrentConfig):
             :class:`~statewise.Centroids`.
         noise: the factor of the noise of transition "noisy".
         forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0.
+        input_gain: the weights of the input start uniform within ``+-input_gain / sqrt(input width)``, so that a single
+            number a step is heard as well as a wide embedding; None for the other weights' ``+-1 / sqrt(hidden)``.
+        input_mean: of the input, which the weights and biases at the start take off.
+        input_deviation: of the input, by which the weights at the start divide. With both the network starts as if what
+            it reads were standardised, and reads it as it is.
+        embedding_dropout: the probability with which a token falls out of the alphabet for one training batch.
+        dropout: the probability with which an entry of the embeddings, and of what the head reads, is dropped in
+            training.
         orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
         nonlinearity: of the "rnn" cell.
         reset_before: whether the "gru" cell resets the state before the product.
@@ -137,9 +145,9 @@ class StepClassifier(Parts):
             inside = steps_inside(inputs, lengths, where=where)
             inputs = torch.where(inside if self.features is None else inside.unsqueeze(2), inputs, 0)
         laid = lay_out(inputs, None, where=where, tokens=self.tokens, features=self.features, start=None)
-        entering = self._entering(laid)
+        entering = self._entering(laid, generator)
         assert isinstance(entering, Tensor)
-        logits = self._logits(self._read_out(entering, generator)).transpose(0, 1)
+        logits = self._logits(self._read_out(entering, generator), generator).transpose(0, 1)
         return logits if inside is None else torch.where(inside.unsqueeze(2), logits, 0)
 
     def _read_out(

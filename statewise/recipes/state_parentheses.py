@@ -16,7 +16,8 @@ from statewise.recipes.request import Request
 from statewise.train import ClassifierSettings
 
 # What the paper leaves open, and what was tuned, is all here. The paper has 100 units and k = 5.
-MODEL = ClassifierConfig(hidden=10, embedding=16)
+MODEL = ClassifierConfig(hidden=10)
+EMBEDDINGS = {"large": 16, "small": 4}  # wide ones learn a thousand strings by heart
 CENTROIDS = 2
 TRAINING = {
     "large": ClassifierSettings(
@@ -60,7 +61,7 @@ class ParenthesesTable(ExampleTable):
 
     def config(self, request: Request, size: str, row: str) -> ClassifierConfig:
         cell, regularized = NETWORKS[row]
-        return self._network(request, cell, CENTROIDS if regularized else 0)
+        return self._network(request, size, cell, CENTROIDS if regularized else 0)
 
     def settings(self, request: Request, size: str, row: str) -> ClassifierSettings:
         return TRAINING[self._set(size)]
@@ -82,8 +83,9 @@ class ParenthesesTable(ExampleTable):
             "to choose by; each test set has 1,000 strings, half of them near misses. d is the depth, l the length."
         ]
 
-    def _network(self, request: Request, cell: str, centroids: int) -> ClassifierConfig:
-        config = replace(MODEL, cell=cell, centroids=(centroids,) if centroids else ())
+    def _network(self, request: Request, size: str, cell: str, centroids: int) -> ClassifierConfig:
+        own = (centroids,) if centroids else ()
+        config = replace(MODEL, cell=cell, embedding=EMBEDDINGS[size], centroids=own)
         return replace(config, hidden=6, embedding=4) if request.smoke else config
 
     def _set(self, size: str) -> str:
@@ -100,7 +102,7 @@ class CentroidsTable(ParenthesesTable):
     sizes = ("small",)
 
     def config(self, request: Request, size: str, row: str) -> ClassifierConfig:
-        return self._network(request, "peephole", int(row.removeprefix("k")))
+        return self._network(request, size, "peephole", int(row.removeprefix("k")))
 
     def beside(self, size: str, row: str) -> Mapping[str, float]:
         return dict(zip(PARENTHESES, TABLE2[row], strict=True))

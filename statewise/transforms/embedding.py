@@ -15,6 +15,7 @@ def embedding_dropout(
     *,
     p: float,
     training: bool,
+    kept: int = 0,
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, "*shape width"]:
     """Look tokens up in an embedding from which whole word types are dropped.
@@ -27,6 +28,7 @@ def embedding_dropout(
         tokens: word indices, any shape.
         p: probability of dropping a word type.
         training: whether to drop at all.
+        kept: so many of the last rows are never dropped, such as marks of a sequence's begin and end.
         generator: source of the mask; None means torch's global one.
 
     >>> table = nn.Embedding(10, 3)
@@ -39,6 +41,6 @@ def embedding_dropout(
     if not training or p == 0.0:
         return looked_up
     weight = embedding.weight
-    mask = torch.empty(embedding.num_embeddings, dtype=weight.dtype, device=weight.device)
-    mask.bernoulli_(1 - p, generator=generator).div_(1 - p)
+    mask = torch.ones(embedding.num_embeddings, dtype=weight.dtype, device=weight.device)
+    mask[: embedding.num_embeddings - kept].bernoulli_(1 - p, generator=generator).div_(1 - p)
     return looked_up * mask[tokens].unsqueeze(-1)

@@ -11,7 +11,6 @@ TestReplicas, TestCapture and TestLayer. TestCells is the largest: ``-k "TestCel
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,8 +25,10 @@ from contracts.members import COMPILED_CELLS, EVERY_CELL, MEMBERS
 from contracts.passes import KERNELS, Case, as_argument, insist, tidy
 from statewise import LSTM, Centroids, Draws, Noise, Pairing, RecurrentLayer, Transform
 from statewise.engine import Recurrence, Unrolled, plan
+from statewise.engine.device import Machine, candidates, facts_of, form_of, trying
 from statewise.errors import EngineError, SecondDerivativeError
 from statewise.layers import base
+from support import forbidden_to_wait
 
 pytestmark = [
     pytest.mark.gpu,
@@ -276,6 +277,34 @@ class TestForms:
     def test_every_form_with_centroids_equals_the_reference(self, form: str, name: str) -> None:
         compare(build(name, self.case, CENTROIDS), self.case, limit=2e-5, form=form)
 
+    @pytest.mark.parametrize(
+        ("name", "hidden", "k", "kind"),
+        [
+            *(("PeepholeLSTM", 256, k, "tf32") for k in (5, 60, 100, 200, 1000)),
+            *(("PeepholeLSTM", 256, 100, kind) for kind in ("single", "bfloat16")),
+            ("PeepholeLSTM", 64, 100, "tf32"),
+            *(("GRU", 100, k, "tf32") for k in (5, 100)),
+        ],
+    )
+    def test_every_form_that_may_be_chosen_computes_the_same(self, name: str, hidden: int, k: int, kind: str) -> None:
+        """Tiles and warps decide which code the compiler makes, and not all that it makes is right."""
+        dtype = torch.bfloat16 if kind == "bfloat16" else torch.float32
+        case = Case(steps=3, batch=40, inputs=8, hidden=hidden, dtype=torch.float32, seed=8)
+        layer = build(name, case, Centroids(k), dtype)
+        given = Given(case, layer)
+        call, _ = layer.first_recurrence(given.arranged())
+        known = candidates(facts_of(call), dtype=dtype, machine=Machine.of(call.weight_hh.device))
+        expected, wrong = run(truth_of(layer), given), {}
+        with precision("high" if kind == "tf32" else "highest"):
+            for form in dict.fromkeys((form_of(call, 1), *known)):
+                poison()
+                with trying(form):
+                    found = run(layer, given)
+                worst = max(_error(found[part], value) for part, value in expected.items())
+                if not worst < {"single": 2e-5, "tf32": 2e-2, "bfloat16": 5e-2}[kind]:
+                    wrong[form.name, form.units, form.sequences, form.warps] = worst
+        assert wrong == {}
+
 
 class TestRepetition:
     """Programs that wait for each other must not let their order show."""
@@ -359,12 +388,12 @@ class TestCapture:
         with insist(layer, form):
             _step(layer, x)
             torch.cuda.synchronize()
-            with _forbidden_to_wait():
+            with forbidden_to_wait():
                 _step(layer, x)
 
     def test_what_notices_waiting_notices_it(self) -> None:
         x = torch.ones(1, device=DEVICE)
-        with _forbidden_to_wait(), pytest.raises(RuntimeError, match="synchroniz"):
+        with forbidden_to_wait(), pytest.raises(RuntimeError, match="synchroniz"):
             x.item()
 
 
@@ -391,18 +420,6 @@ def _replays(layer: RecurrentLayer, x: Tensor, **options: Any) -> list[list[Tens
         found.append([result.clone() for result in results])
     torch.cuda.synchronize()
     return found
-
-
-@contextmanager
-def _forbidden_to_wait() -> Iterator[None]:
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch calls the mode a prototype
-        torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode(before)
 
 
 class TestLayer:

@@ -61,6 +61,25 @@ class TestWeights:
         for gate in orthogonal.chunk(3):
             torch.testing.assert_close(gate @ gate.T, torch.eye(5), **tolerance(torch.float32))
 
+    @pytest.mark.parametrize("cell", [*CELLS, "multiplicative"])
+    def test_a_network_starts_as_if_what_it_reads_were_standardised(self, cell: str) -> None:
+        mean = 0.0 if cell == "rac" else 0.7
+        readout = "hc" if cell in ("lstm", "peephole") else "h"
+        shared: dict[str, Any] = {"cell": cell, "hidden": 5, "layers": 2, "readout": readout, "input_gain": 2.0}
+        plain = ClassifierConfig(**shared).build(features=3, classes=2, generator=seeded())
+        config = ClassifierConfig(**shared, input_mean=mean, input_deviation=0.2)
+        model = config.build(features=3, classes=2, generator=seeded())
+        x = mean + 0.2 * torch.randn(4, 6, 3, generator=seeded(1))
+        torch.testing.assert_close(model(x), plain((x - mean) / 0.2), **tolerance(torch.float32))
+        assert not torch.allclose(model(x), plain(x), atol=1e-3)
+
+    def test_the_weights_of_the_input_are_as_wide_as_its_gain_says(self) -> None:
+        model = ClassifierConfig(hidden=64, readout="h", layers=2, input_gain=3.0).build(
+            features=4, classes=2, generator=seeded()
+        )
+        assert 0.97 * 1.5 < float(weight(model.layer, "weight_ih_l0").detach().abs().max()) <= 1.5
+        assert float(weight(model.layer, "weight_ih_l1").detach().abs().max()) <= 64**-0.5
+
     def test_centroids_start_between_minus_a_half_and_a_half(self) -> None:
         found = built(hidden=64, centroids=(50,)).centroids_of(0)
         assert found is not None
@@ -104,6 +123,42 @@ class TestReadouts:
             logits = built()(IDS[:0, :steps], LENGTHS[:0])
             assert logits.shape == (0, 2)
             logits.sum().backward()
+
+
+class TestDropout:
+    def test_nothing_is_dropped_at_rest(self) -> None:
+        model, plain = built(embedding_dropout=0.5, dropout=0.5).eval(), built()
+        assert torch.equal(model(IDS, LENGTHS), plain(IDS, LENGTHS))
+        assert torch.equal(model.train().states(IDS).states[0], plain.states(IDS).states[0])
+
+    @pytest.mark.parametrize("name", ["embedding_dropout", "dropout"])
+    def test_what_is_dropped_is_drawn_from_the_generator(self, name: str) -> None:
+        model, before = built(**{name: 0.5}), torch.get_rng_state()
+        one, same, other = (model(IDS, LENGTHS, generator=seeded(seed)) for seed in (1, 1, 2))
+        assert torch.equal(torch.get_rng_state(), before)
+        assert torch.equal(one, same)
+        assert not torch.equal(one, other)
+
+    def test_a_token_falls_out_everywhere_and_the_marks_of_begin_and_end_never(self) -> None:
+        model = built(embedding_dropout=0.9, centroids=())
+        empty, one = torch.zeros(1, 0, dtype=torch.long), torch.tensor([[0]])
+        at_rest = built(centroids=())
+        silent = copy.deepcopy(at_rest)
+        assert silent.embedding is not None
+        with torch.no_grad():
+            silent.embedding.weight[:2] = 0
+        dropped = 0
+        for seed in range(30):
+            assert torch.equal(model(empty, generator=seeded(seed)), at_rest(empty))
+            dropped += int(torch.allclose(model(one, generator=seeded(seed)), silent(one)))
+        assert 20 <= dropped < 30  # 27 are expected, with a deviation of 1.6
+
+    def test_what_the_head_reads_keeps_its_mean(self) -> None:
+        model, x = built(dropout=0.3), torch.zeros(20_000, 0, dtype=torch.long)
+        with torch.no_grad():
+            logits = model(x, generator=seeded())
+            torch.testing.assert_close(logits.mean(0), model.eval()(x[:1])[0], rtol=0.0, atol=0.01)
+        assert float(logits.std(0).min()) > 0.03
 
 
 class TestTraces:
@@ -302,6 +357,13 @@ class TestBadInput:
             ({"similarity": "cosine"}, "similarity"),
             ({"transition": "hard"}, "transition"),
             ({"noise": -1.0}, "noise"),
+            ({"forget_bias": float("nan")}, "forget_bias"),
+            ({"input_gain": 0.0}, "input_gain: got 0.0, wanted a number above 0"),
+            ({"input_deviation": -1.0}, "input_deviation: got -1.0, wanted a number above 0"),
+            ({"input_mean": float("inf")}, "input_mean"),
+            ({"input_mean": 0.5, "cell": "rac"}, "that cell has no bias"),
+            ({"dropout": 1.5}, "ClassifierConfig.dropout"),
+            ({"embedding_dropout": -0.1}, "embedding_dropout"),
             ({"readout": "mean"}, "readout"),
             ({"reset_before": True, "cell": "lstm"}, 'cell="gru" with it'),
             ({"nonlinearity": "relu"}, 'cell="rnn" with it'),

@@ -162,6 +162,13 @@ def test_embedding_dropout_drops_whole_words_everywhere(generator: torch.Generat
     assert torch.equal(embedding_dropout(table, words, p=0.1, training=False), table(words))
 
 
+def test_the_last_rows_of_an_embedding_can_be_kept(generator: torch.Generator) -> None:
+    table = nn.Embedding(500, 4)
+    looked_up = embedding_dropout(table, torch.arange(500), p=0.9, training=True, kept=400, generator=generator)
+    assert torch.equal(looked_up[100:], table.weight[100:])
+    assert 70 <= int((looked_up[:100] == 0).all(1).sum()) <= 99
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_locked_dropout_is_constant_in_time_and_fresh_for_each_row_and_call(
     engine: str, generator: torch.Generator

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from statewise.errors import ArgumentError, ShapeError
 from statewise.train.averaging import Averaging, NonMonotone
+from support import forbidden_to_wait
 
 
 def walk(parameters: list[nn.Parameter], generator: torch.Generator) -> None:
@@ -168,15 +169,11 @@ class TestAveraging:
         averaging = Averaging(parameters)
         averaging.start()
         torch.cuda.synchronize()
-        before = torch.cuda.get_sync_debug_mode()
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with forbidden_to_wait():
             for _ in range(3):
                 averaging.update()
             with averaging.swapped():
                 pass
-        finally:
-            torch.cuda.set_sync_debug_mode(before)
 
 
 def by_definition(losses: list[float], n: int) -> list[bool]:

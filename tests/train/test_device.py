@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import statewise
 from statewise.train import CaptureError, CaptureWarning, StepPlan, TrainingStep
 from statewise.weights import weight_drop
-from support import tolerance
+from support import forbidden_to_wait, tolerance
 from train.playing import OPTIMIZERS, Tagger, batches, by_hand, carried, squared
 
 pytestmark = pytest.mark.gpu
@@ -224,15 +224,9 @@ def test_a_replay_waits_for_nothing() -> None:
     (x, y), *_ = data(1)
     for _ in range(3):
         step(x, y)
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.cuda.set_sync_debug_mode("error")
-    try:
+    with forbidden_to_wait():
         optimizer.param_groups[0]["lr"] = 0.5
         step(x, y)
-    finally:
-        torch.cuda.set_sync_debug_mode(before)
     assert step.plan() == CAPTURED
 
 

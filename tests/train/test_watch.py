@@ -13,6 +13,7 @@ from torch import nn
 
 from statewise.errors import ArgumentError, DivergedError, NonFiniteError
 from statewise.train.watch import Watch, culprits
+from support import forbidden_to_wait
 
 
 def feed(watch: Watch, losses: Any, **options: Any) -> None:
@@ -166,10 +167,6 @@ def test_senseless_settings_are_refused(options: Any, as_users_have_it: None) ->
 @pytest.mark.gpu
 def test_on_a_device_a_step_does_not_wait() -> None:
     watch, loss = Watch(every=5), torch.ones((), device="cuda")
-    before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with forbidden_to_wait():
         for _ in range(4):
             watch.step(loss)
-    finally:
-        torch.cuda.set_sync_debug_mode(before)

@@ -70,6 +70,8 @@ def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
     medium = 4 if centroids else 8
     for units, sequences, warps in ((16, 16, 4), (32, 16, medium), (32, 32, 8), (16, 32, 4), (64, 16, 8), (64, 32, 8)):
         members, programs, memory = _needs(facts, dtype, units, sequences)
+        if not _sound(facts, dtype, units, warps):
+            warps *= 2
         # A launch must have all its programs at once. That the layers side by side have them too is not needed, but
         # what waits for room does not run side by side.
         if programs * replicas > machine.processors or programs * replicas * layers > 1.1 * machine.processors:
@@ -77,6 +79,15 @@ def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
         if memory <= machine.shared_memory - _SCRATCH:
             return Form("team", units, sequences, warps, f"{members} programs hold the weights together")
     return None
+
+
+def _sound(facts: Facts, dtype: torch.dtype, units: int, warps: int) -> bool:
+    """Whether a team computes what it should.
+
+    Triton 3.6 makes wrong code of the products with a tile of centroids of 128 rows and 16 columns in TF32 by 4 warps:
+    the states were wrong, or memory beyond the tile was read. 8 warps, 32 columns, 64 rows and bfloat16 are right.
+    """
+    return units > 16 or warps > 4 or dtype.itemsize == 2 or _centroid_rows(facts) < 128
 
 
 def _needs(facts: Facts, dtype: torch.dtype, units: int, sequences: int) -> tuple[int, int, int]:
@@ -92,8 +103,13 @@ def _needs(facts: Facts, dtype: torch.dtype, units: int, sequences: int) -> tupl
 
 def _centroid_bytes(facts: Facts, units: int, dtype: torch.dtype) -> int:
     """The bytes of the centroids' tile, where it is more than the scratch that every kernel has."""
+    return max(0, _centroid_rows(facts) * units * dtype.itemsize * 2 - _SCRATCH)
+
+
+def _centroid_rows(facts: Facts) -> int:
+    """The rows of the centroids' tile; 0 without centroids."""
     sizes = [max(16, power_of_two(transform.k)) for transform, _ in facts.chain if isinstance(transform, Centroids)]
-    return max(0, max(sizes, default=0) * units * dtype.itemsize * 2 - _SCRATCH)
+    return max(sizes, default=0)
 
 
 def form_of(call: Recurrence, together: int) -> Form:
@@ -122,6 +138,7 @@ def candidates(facts: Facts, *, dtype: torch.dtype, machine: Machine) -> list[Fo
         _, programs, memory = _needs(facts, dtype, units, sequences)
         fits = programs <= machine.processors and memory <= machine.shared_memory - _SCRATCH
         fits = fits and sum(isinstance(transform, Centroids) for transform, _ in facts.chain) <= 1
+        fits = fits and _sound(facts, dtype, units, warps)
         if fits and not facts.two_products and units <= facts.hidden:
             found.append(Form("team", units, sequences, warps, "measured"))
     return found
