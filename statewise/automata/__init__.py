@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from statewise.automata.black_box import Agreement, CounterExample, agreement
 from statewise.automata.card import FaithfulnessCard
-from statewise.automata.certificate import Assumption, Certificate, left_side
-from statewise.automata.certify import certified_temperature, certify
 from statewise.automata.compare import equivalent, witness
 from statewise.automata.compile import compile_machine
 from statewise.automata.converters import from_aalpy, from_automata_lib, to_aalpy, to_automata_lib
@@ -14,7 +12,7 @@ from statewise.automata.counters import Counters, depth, find_counters
 from statewise.automata.counting import ApproximateExtractionWarning, Counting, count
 from statewise.automata.counts import count_words, words_of
 from statewise.automata.dot import from_dot, to_dot
-from statewise.automata.draw import describe, to_svg
+from statewise.automata.drawing.draw import describe, to_svg
 from statewise.automata.extract import Extraction, extract
 from statewise.automata.faithfulness import Faithfulness, UnfaithfulMachineWarning
 from statewise.automata.formats import from_json, load_machine, save_machine, to_json
@@ -31,6 +29,8 @@ from statewise.automata.operations import (
     union,
 )
 from statewise.automata.probabilistic import NearestMachine, ProbabilisticMachine
+from statewise.automata.proof.certificate import Assumption, Certificate, left_side
+from statewise.automata.proof.certify import certified_temperature, certify
 from statewise.automata.prototypes import PixelPrototypes, WordPrototypes, image_maps, pixel_prototypes, word_prototypes
 from statewise.automata.questions import cardinality, is_empty, is_finite, is_subset, shortest_word
 from statewise.automata.rational import (

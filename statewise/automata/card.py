@@ -84,7 +84,7 @@ def faithfulness_card(extraction: Extraction) -> FaithfulnessCard:
         extraction: of a memory-less network. Where it was given words, the agreements are on them; else on all short
             words and some long random ones.
     """
-    from statewise.automata.certify import HOTTEST, certified_temperature, why_not_certifiable
+    from statewise.automata.proof.certify import HOTTEST, certified_temperature, why_not_certifiable
 
     agreement = extraction.agreement or _agreement(extraction)
     network = extraction.network

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from statewise.automata.certify import certify, why_not_certifiable
 from statewise.automata.compare import witness
 from statewise.automata.extract import Extraction, extract, read_network
 from statewise.automata.faithfulness import as_it_is
 from statewise.automata.frozen import FrozenNetwork
 from statewise.automata.minimise import equivalent_states
 from statewise.automata.moore import MooreMachine
+from statewise.automata.proof.certify import certify, why_not_certifiable
 from statewise.automata.symbols import text_or_tuple
 from statewise.automata.verify import classifier_of, comparable
 from statewise.automata.words import Text, random_words

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from statewise.automata.black_box import Agreement, CounterExample, agreement
-from statewise.automata.certificate import Certificate
-from statewise.automata.certify import certify, why_not_certifiable
 from statewise.automata.compare import witness
 from statewise.automata.extract import Extraction, extract
 from statewise.automata.faithfulness import as_it_is
 from statewise.automata.freeze import alphabet_of, token_embedding
 from statewise.automata.moore import MooreMachine, Word
+from statewise.automata.proof.certificate import Certificate
+from statewise.automata.proof.certify import certify, why_not_certifiable
 from statewise.errors import ArgumentError
 from statewise.models import SequenceClassifier
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from statewise.automata import MooreMachine, to_dot, to_json, to_svg, to_table
-from statewise.automata.compose import compose
-from statewise.automata.palette import fill
-from statewise.automata.picture import FONT, LINE, Arrow, Picture
+from statewise.automata.drawing.compose import compose
+from statewise.automata.drawing.palette import fill
+from statewise.automata.drawing.picture import FONT, LINE, Arrow, Picture
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import atomic_file, write_atomically
 

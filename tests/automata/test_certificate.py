@@ -27,11 +27,11 @@ from statewise.automata import (
     left_side,
     verify,
 )
-from statewise.automata.certify import Search, why_not_certifiable
-from statewise.automata.derivatives import Ball, Matrix, at_center_on, deviation, summands
 from statewise.automata.frozen import FrozenLayer
-from statewise.automata.intervals import Interval
-from statewise.automata.steps_bound import movement, numbers_needed
+from statewise.automata.proof.certify import Search, why_not_certifiable
+from statewise.automata.proof.derivatives import Ball, Matrix, at_center_on, deviation, summands
+from statewise.automata.proof.intervals import Interval
+from statewise.automata.proof.steps_bound import movement, numbers_needed
 from statewise.errors import ArgumentError
 from statewise.models import ClassifierConfig, SequenceClassifier
 
@@ -417,7 +417,7 @@ def test_bounds_that_would_take_more_than_a_gigabyte_are_refused_and_nothing_bre
     machine = tomita(4)
     found = extract(compile_machine(machine))
     assert numbers_needed(found.network, len(found.reachable)) == 9 * 2 * 9 * 9
-    monkeypatch.setattr(import_module("statewise.automata.certify"), "LARGEST", 9 * 2 * 9 * 9 - 1)
+    monkeypatch.setattr(import_module("statewise.automata.proof.certify"), "LARGEST", 9 * 2 * 9 * 9 - 1)
     with pytest.raises(ArgumentError, match=r"9 centroids and 2 symbols.*merge_centroids"):
         certify(found)
     assert extract(compile_machine(machine)).card.certified_temperature is None
@@ -444,7 +444,7 @@ def test_distances_need_no_table_of_readings() -> None:
 def test_similarities_in_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     found = extract(network(3, similarity="euclidean"))
     whole = certified_temperature(found)
-    monkeypatch.setattr("statewise.automata.steps_bound.NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr("statewise.automata.proof.steps_bound.NUMBERS_AT_ONCE", 1)
     assert certified_temperature(found) == pytest.approx(whole, rel=1e-9)
 
 

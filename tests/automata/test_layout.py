@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from statewise.automata import MooreMachine
 from statewise.automata.captions import shortened, symbols_text
-from statewise.automata.compose import compose, sinks
-from statewise.automata.geometry import crossed, distance_to_segment
-from statewise.automata.graph import Graph
-from statewise.automata.layout import place_states
-from statewise.automata.legibility import legibility
+from statewise.automata.drawing.compose import compose, sinks
+from statewise.automata.drawing.geometry import crossed, distance_to_segment
+from statewise.automata.drawing.graph import Graph
+from statewise.automata.drawing.layout import place_states
+from statewise.automata.drawing.legibility import legibility
 from statewise.errors import ArgumentError
 
 TOMITA = {

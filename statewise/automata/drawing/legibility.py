@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statewise.automata.geometry import bezier, boxes_overlap, crossed, distance_to_segment
-from statewise.automata.picture import Picture
+from statewise.automata.drawing.geometry import bezier, boxes_overlap, crossed, distance_to_segment
+from statewise.automata.drawing.picture import Picture
 
 _SAMPLES = 33
 
@@ -41,7 +41,7 @@ def legibility(drawn: Picture) -> Legibility:
         drawn: any picture.
 
     >>> from statewise.automata import from_regex
-    >>> from statewise.automata.compose import compose
+    >>> from statewise.automata.drawing.compose import compose
     >>> legibility(compose(from_regex("a*b")))
     Legibility(closest=2.68..., struck=0, crossings=0, hidden=0, mixed=0, astray=0)
     """

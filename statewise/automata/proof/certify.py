@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statewise.automata.certificate import Assumption, Certificate
-from statewise.automata.derivatives import BOUNDED
 from statewise.automata.extract import Extraction
 from statewise.automata.frozen import FrozenNetwork
-from statewise.automata.readout_bound import ReadoutBound, readout_bound
-from statewise.automata.steps_bound import StepsBound, numbers_needed, steps_bound
+from statewise.automata.proof.certificate import Assumption, Certificate
+from statewise.automata.proof.derivatives import BOUNDED
+from statewise.automata.proof.readout_bound import ReadoutBound, readout_bound
+from statewise.automata.proof.steps_bound import StepsBound, numbers_needed, steps_bound
 from statewise.errors import ArgumentError
 
 GROWTH = 1.02  # how far weights are widened beyond the last bound, so that the search ends

@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Complex
 
 from statewise.automata.captions import shortened, symbols_text, text_width
-from statewise.automata.geometry import bezier
-from statewise.automata.label_places import bounds, place_labels
-from statewise.automata.layout import place_states
+from statewise.automata.drawing.geometry import bezier
+from statewise.automata.drawing.label_places import bounds, place_labels
+from statewise.automata.drawing.layout import place_states
+from statewise.automata.drawing.picture import FONT, LINE, Arrow, Circle, Picture
+from statewise.automata.drawing.routes import Routes, head
 from statewise.automata.moore import MooreMachine
-from statewise.automata.picture import FONT, LINE, Arrow, Circle, Picture
 from statewise.automata.questions import dead_ends
-from statewise.automata.routes import Routes, head
 from statewise.errors import ArgumentError
 
 _MARGIN = 14.0

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from statewise.automata.geometry import crossed, distance_to_segment
-from statewise.automata.graph import Graph
+from statewise.automata.drawing.geometry import crossed, distance_to_segment
+from statewise.automata.drawing.graph import Graph
 
 Places = Complex[np.ndarray, " states"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statewise.automata.derivatives import Ball, Matrix, at_center_on, deviation, summands
 from statewise.automata.frozen import FrozenLayer, FrozenNetwork
+from statewise.automata.proof.derivatives import Ball, Matrix, at_center_on, deviation, summands
 
 # Every bound is computed in float64 and then widened, far beyond what its rounding can be.
 WIDEN = 1 + 1e-9

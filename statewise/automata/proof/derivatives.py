@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from statewise.automata.frozen import FrozenLayer
-from statewise.automata.intervals import Interval, sigmoid_slope, tanh_slope
+from statewise.automata.proof.intervals import Interval, sigmoid_slope, tanh_slope
 from statewise.cells import (
     GRUCell,
     MGUCell,

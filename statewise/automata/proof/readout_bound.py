@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from statewise.automata.frozen import FrozenNetwork
-from statewise.automata.steps_bound import WIDEN, Movement, movement, rounding_of
+from statewise.automata.proof.steps_bound import WIDEN, Movement, movement, rounding_of
 
 
 @dataclass(frozen=True, eq=False)

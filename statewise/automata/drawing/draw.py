@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from statewise.automata.compose import compose
+from statewise.automata.drawing.compose import compose
+from statewise.automata.drawing.palette import fill
+from statewise.automata.drawing.picture import FONT, LINE, Arrow, Circle, Picture
 from statewise.automata.moore import MooreMachine
-from statewise.automata.palette import fill
-from statewise.automata.picture import FONT, LINE, Arrow, Circle, Picture
 
 
 def to_svg(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statewise.automata.geometry import bezier, boxes_overlap
+from statewise.automata.drawing.geometry import bezier, boxes_overlap
 
 _ALONG = np.array([12, 10, 14, 8, 16, 6, 18, 4, 20])  # of 25 points of a curve, from its middle outwards
 _ASIDE = 3.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statewise.automata.geometry import bezier, crossed, distance_to_segment
+from statewise.automata.drawing.geometry import bezier, crossed, distance_to_segment
 
 Points = Complex[np.ndarray, " points"]
 Curve = Complex[np.ndarray, "4"]
