@@ -61,6 +61,7 @@ class SequenceClassifier(Parts):
     ) -> None:
         super().__init__()
         self.symbols = check_inputs("SequenceClassifier", tokens, features, classes, symbols)
+        config.refuse_inputs(tokens=tokens is not None)
         self.config, self.tokens, self.features, self.classes = config, tokens, features, classes
         width = config.embedding or config.hidden
         # START and END have rows of their own, also where they are not used, so that ids mean the same in all models.

@@ -30,15 +30,17 @@ class ClassifierConfig(RecurrentConfig):
         transition: "mixture", "sample", "argmax", "st_argmax", "gumbel_hard" or "noisy"; see
             :class:`~statewise.Centroids`.
         noise: the factor of the noise of transition "noisy".
-        forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0.
+        forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0,
+            before ``input_mean`` is taken off.
         input_gain: the weights of the input start uniform within ``+-input_gain / sqrt(input width)``, so that a single
             number a step is heard as well as a wide embedding; None for the other weights' ``+-1 / sqrt(hidden)``.
-        input_mean: of the input, which the weights and biases at the start take off.
-        input_deviation: of the input, by which the weights at the start divide. With both the network starts as if what
-            it reads were standardised, and reads it as it is.
-        embedding_dropout: the probability with which a token falls out of the alphabet for one training batch.
-        dropout: the probability with which an entry of the embeddings, and of what the head reads, is dropped in
-            training.
+        input_mean: of the features, which the biases at the start take off.
+        input_deviation: of the features, by which the weights of the input at the start are divided. With both the
+            network starts as if what it reads were standardised, and reads it as it is; tokens have neither.
+        embedding_dropout: the probability with which a token falls out of the alphabet for one training batch; tokens
+            only.
+        dropout: the probability with which an entry of the embeddings that the layers walk through, and of what the
+            head reads, is dropped in training.
         orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
         nonlinearity: of the "rnn" cell.
         reset_before: whether the "gru" cell resets the state before the product.

@@ -75,10 +75,15 @@ class Parts(nn.Module):
         return laid.source if self.embedding is None else laid.map(partial(self._embedded, generator=generator))
 
     def _embedded(self, tokens: Tensor, *, generator: torch.Generator | None) -> Tensor:
+        """The embeddings of tokens; in training with dropout, but no mark of a begin or an end ever falls out whole."""
         assert self.embedding is not None
-        p, marks = self.config.embedding_dropout, self.embedding.num_embeddings - self._known_tokens  # START and END
         looked_up = embedding_dropout(
-            self.embedding, tokens, p=p, training=self.training, kept=marks, generator=generator
+            self.embedding,
+            tokens,
+            p=self.config.embedding_dropout,
+            training=self.training,
+            kept=self.embedding.num_embeddings - self._known_tokens,
+            generator=generator,
         )
         return self._dropped(looked_up, generator)
 
@@ -87,11 +92,12 @@ class Parts(nn.Module):
         return logits
 
     def _dropped(self, values: Tensor, generator: torch.Generator | None) -> Tensor:
+        """The values, in training some of them at 0 and the others larger."""
         p = self.config.dropout
         if not self.training or p == 0.0:
             return values
-        kept = torch.empty_like(values).bernoulli_(1 - p, generator=generator)
-        return values * kept.div_(1 - p)
+        # Out of place, so that replicas under vmap can draw masks of their own.
+        return values * torch.bernoulli(torch.full_like(values, 1 - p), generator=generator) / (1 - p)
 
     def _retune_layer(self, settings: dict[str, Any]) -> None:
         where = f"{type(self).__name__}.retune"

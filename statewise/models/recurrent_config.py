@@ -33,15 +33,17 @@ class RecurrentConfig:
         similarity: of the centroids.
         transition: of the centroids.
         noise: the factor of the noise of transition "noisy".
-        forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0.
+        forget_bias: the forget gate's bias at the start, for cells that have the gate; all other biases start at 0,
+            before ``input_mean`` is taken off.
         input_gain: the weights of the input start uniform within ``+-input_gain / sqrt(input width)``, so that a single
             number a step is heard as well as a wide embedding; None for the other weights' ``+-1 / sqrt(hidden)``.
-        input_mean: of the input, which the weights and biases at the start take off.
-        input_deviation: of the input, by which the weights at the start divide. With both the network starts as if what
-            it reads were standardised, and reads it as it is.
-        embedding_dropout: the probability with which a token falls out of the alphabet for one training batch.
-        dropout: the probability with which an entry of the embeddings, and of what the head reads, is dropped in
-            training.
+        input_mean: of the features, which the biases at the start take off.
+        input_deviation: of the features, by which the weights of the input at the start are divided. With both the
+            network starts as if what it reads were standardised, and reads it as it is; tokens have neither.
+        embedding_dropout: the probability with which a token falls out of the alphabet for one training batch; tokens
+            only.
+        dropout: the probability with which an entry of the embeddings that the layers walk through, and of what the
+            head reads, is dropped in training.
         orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
         nonlinearity: of the "rnn" cell.
         reset_before: of the "gru" cell.
@@ -73,21 +75,12 @@ class RecurrentConfig:
             if (type(value) is not int or value < 1) and (name != "embedding" or value is not None):
                 raise ArgumentError(where=self._where(name), got=value, wanted="a whole number of at least 1")
         self._check_centroids()
-        for name in ("forget_bias", "input_mean"):
-            finite(self._where(name), getattr(self, name))
-        for name in ("input_gain", "input_deviation"):
-            value = getattr(self, name)
-            if (name != "input_gain" or value is not None) and finite(self._where(name), value) <= 0:
-                raise ArgumentError(where=self._where(name), got=value, wanted="a number above 0")
+        finite(self._where("forget_bias"), self.forget_bias)
+        self._check_input()
         for name in ("embedding_dropout", "dropout"):
             probability(self._where(name), getattr(self, name))
         for count in {*self.centroids} - {0} or {1}:
             self._transform(count, layers=None)  # checks its own settings
-        if self.input_mean and self.cell == "rac":
-            raise ArgumentError(
-                where=self._where("input_mean"), got=f'{self.input_mean} with cell="rac"',
-                wanted="0: that cell has no bias which could take it off",
-            )  # fmt: skip
         for name, cell in (("reset_before", "gru"), ("nonlinearity", "rnn")):
             if getattr(self, name) not in (False, "tanh") and self.cell != cell:
                 raise ArgumentError(
@@ -97,6 +90,38 @@ class RecurrentConfig:
 
     def _where(self, name: str) -> str:
         return f"{type(self).__name__}.{name}"
+
+    def _check_input(self) -> None:
+        finite(self._where("input_mean"), self.input_mean)
+        factors = {"input_deviation": self.input_deviation}
+        factors |= {} if self.input_gain is None else {"input_gain": self.input_gain}
+        for name, value in factors.items():
+            if finite(self._where(name), value) <= 0:
+                raise ArgumentError(where=self._where(name), got=value, wanted="a number above 0")
+        if self.input_mean and self.cell == "rac":
+            raise ArgumentError(
+                where=self._where("input_mean"),
+                got=f'{self.input_mean} with cell="rac"',
+                wanted="0: that cell has no bias which could take it off",
+                remedy="Standardise the features, or take another cell.",
+            )
+
+    def refuse_inputs(self, *, tokens: bool) -> None:
+        """Refuse settings that mean nothing for what a model reads.
+
+        Args:
+            tokens: whether it reads tokens; else features.
+        """
+        idle = ("input_mean", "input_deviation") if tokens else ("embedding_dropout",)
+        for name in idle:
+            value, neutral = getattr(self, name), 1.0 if name == "input_deviation" else 0.0
+            if value != neutral:
+                raise ArgumentError(
+                    where=self._where(name),
+                    got=f"{value} for {'tokens' if tokens else 'features'}",
+                    wanted=f"{neutral}: it is for {'features' if tokens else 'tokens'}",
+                    remedy="Embeddings start standardised." if tokens else "dropout is for both.",
+                )
 
     def _check_centroids(self) -> None:
         given = self.centroids

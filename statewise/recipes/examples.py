@@ -19,7 +19,7 @@ from statewise.train import ClassifierSettings, RunFolder, train_classifier, tra
 from statewise.train.classify_folder import about_examples, describe_examples
 from statewise.train.classify_run import may_differ
 from statewise.train.run import differences
-from statewise.train.settings import as_json
+from statewise.train.settings import as_json, defaults_of
 from statewise.train.tasks import CLASSES, STEPS
 from statewise.train.telling import say
 
@@ -173,7 +173,8 @@ def finished(case: ExampleCase, sets: Sets, folder: Path) -> Scored | None:
     wanted = {"task": task.name, "model": as_json(case.config), "training": as_json(case.settings)}
     wanted |= {"data": describe_examples(sets.train, sets.valid, sets.tests)}
     free = tuple(name for name in may_differ(case.settings) if name not in ("training.patience", "data.tests"))
-    other = differences({part: there.get(part) for part in wanted}, wanted, free)
+    known = defaults_of(case.config, case.settings)
+    other = differences({part: there.get(part) for part in wanted}, wanted, free, known)
     if other or not records or "tests" not in records[-1]:
         return None
     scored = _scored(case, sets, records)

@@ -24,7 +24,7 @@ from statewise.train.metrics import strict
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.run import RunFolder, differences
 from statewise.train.schedules import EarlyStopping
-from statewise.train.settings import TrainingSettings
+from statewise.train.settings import TrainingSettings, defaults_of
 from statewise.train.telling import say
 
 ADAPTED = "adapted.json"
@@ -135,7 +135,8 @@ def finished(case: Case, corpus: Corpus, folder: Path) -> Measured | None:
         return None
     run = RunFolder(folder)
     wanted, there = describe(case.config, case.settings, corpus), run.config()
-    other = differences({part: there.get(part) for part in wanted}, wanted, MAY_DIFFER)
+    known = defaults_of(case.config, case.settings)
+    other = differences({part: there.get(part) for part in wanted}, wanted, MAY_DIFFER, known)
     records = run.metrics()
     if other or not records or "test_perplexity" not in records[-1]:
         return None

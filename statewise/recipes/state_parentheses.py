@@ -64,13 +64,13 @@ class ParenthesesTable(ExampleTable):
         return self._network(request, size, cell, CENTROIDS if regularized else 0)
 
     def settings(self, request: Request, size: str, row: str) -> ClassifierSettings:
-        return TRAINING[self._set(size)]
+        return TRAINING[size]
 
     def sets(self, request: Request, size: str, data: Path | str | None) -> Sets:
         if request.smoke:
             return _tiny()
         made = parentheses_sets(
-            self._set(size), seed=self.option(request, "data_seed"), max_length=self.option(request, "max_length")
+            size, seed=self.option(request, "data_seed"), max_length=self.option(request, "max_length")
         )
         return Sets(made.train, made.valid, made.tests)
 
@@ -87,9 +87,6 @@ class ParenthesesTable(ExampleTable):
         own = (centroids,) if centroids else ()
         config = replace(MODEL, cell=cell, embedding=EMBEDDINGS[size], centroids=own)
         return replace(config, hidden=6, embedding=4) if request.smoke else config
-
-    def _set(self, size: str) -> str:
-        return size
 
 
 class CentroidsTable(ParenthesesTable):

@@ -23,7 +23,7 @@ from statewise.train.driver import Checkpoints, Driver, Snapshot, fingerprint, s
 from statewise.train.examples import ExampleTraining
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder, system_errors
-from statewise.train.settings import as_json
+from statewise.train.settings import as_json, defaults_of
 from statewise.train.tasks import CLASSES, Measured, Task
 from statewise.train.tensor_file import read_document
 
@@ -146,7 +146,8 @@ class ExampleRun(Generic[Model]):
             free = may_differ(settings)
             if resume and "training.epochs" in free:
                 _refuse_fewer(Path(folder), settings.epochs)
-            with RunFolder.create(folder, described, resume=resume, may_differ=free) as run:
+            known = defaults_of(self.config, settings)
+            with RunFolder.create(folder, described, resume=resume, may_differ=free, defaults=known) as run:
                 driver = _ExampleDriver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
                 driver.about = self.about
                 driver.drive(validate_first=weights is not None)

@@ -24,7 +24,7 @@ from statewise.train.language import LanguageTraining
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
-from statewise.train.settings import TrainingSettings, as_json
+from statewise.train.settings import TrainingSettings, as_json, defaults_of
 from statewise.train.snapshot import restore, snapshot
 
 TASK = "language model"
@@ -117,7 +117,10 @@ def train_language_model(
         if weights is not None:
             model.load_state_dict(weights)
         training = LanguageTraining(model.to(device), settings, corpus, device=device, world=world, graph=graph)
-        run = RunFolder.create(folder, described, resume=resume, may_differ=MAY_DIFFER) if world.first else None
+        run = None
+        if world.first:
+            known = defaults_of(config, settings)
+            run = RunFolder.create(folder, described, resume=resume, may_differ=MAY_DIFFER, defaults=known)
         try:
             world.wait()
             driver = _LanguageDriver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)

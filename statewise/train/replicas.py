@@ -13,7 +13,7 @@ from torch import Tensor
 
 from statewise.cells import RACCell
 from statewise.data import Sequences
-from statewise.errors import NotMemorylessError
+from statewise.errors import ArgumentError, NotMemorylessError
 from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.train.prefix_tree import Numbers, PrefixTree
 
@@ -38,6 +38,7 @@ class Replicas:
     """
 
     def __init__(self, config: ClassifierConfig, words: Sequences, seeds: Sequence[int]) -> None:
+        self._refuse_dropout(config)
         self.config, self._words = config, words
         models = [self._build(torch.Generator().manual_seed(seed)) for seed in seeds]
         self.template, self.count = models[0], len(models)
@@ -56,6 +57,16 @@ class Replicas:
         self.parameters = {name: torch.stack([part[name].detach() for part in parts]) for name in parts[0]}
         for parameter in self.parameters.values():
             parameter.requires_grad_()
+
+    def _refuse_dropout(self, config: ClassifierConfig) -> None:
+        for name in ("dropout", "embedding_dropout"):
+            if getattr(config, name):
+                raise ArgumentError(
+                    where=f"learn_automaton, ClassifierConfig.{name}",
+                    got=getattr(config, name),
+                    wanted="0: an automaton is learnt from all of every word",
+                    remedy="train_classifier has dropout.",
+                )
 
     def _build(self, generator: torch.Generator) -> SequenceClassifier:
         words = self._words

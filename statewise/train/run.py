@@ -87,6 +87,7 @@ class RunFolder:
         *,
         resume: bool = False,
         may_differ: Collection[str] = (),
+        defaults: Mapping[str, Any] | None = None,
     ) -> RunFolder:
         """Begin a run in a new or empty folder, or go on with the run that is there.
 
@@ -98,6 +99,7 @@ class RunFolder:
             resume: go on with a run that is there; without one, begin.
             may_differ: fields of the config, e.g. ``("training.epochs",)``, that a run that goes on may change, and
                 all that is in them.
+            defaults: parts of a config as they are by default: what a run that goes on was not told is meant so.
 
         Raises:
             RunFolderError: a run is there and ``resume`` is False, or it has another config, or no run but other files,
@@ -112,7 +114,7 @@ class RunFolder:
             _refuse_strangers(path)
             lock = _lock(path)
             try:
-                _check_run(path, config, resume=resume, may_differ=may_differ)
+                _check_run(path, config, resume=resume, may_differ=may_differ, defaults=defaults or {})
                 _remove_torn_files(path)
                 text = _readable(config)
                 if not (path / "config.json").exists() or (path / "config.json").read_text(encoding="utf-8") != text:
@@ -323,7 +325,14 @@ def _refuse_strangers(path: Path) -> None:
         )
 
 
-def _check_run(path: Path, config: Mapping[str, Any], *, resume: bool, may_differ: Collection[str]) -> None:
+def _check_run(
+    path: Path,
+    config: Mapping[str, Any],
+    *,
+    resume: bool,
+    may_differ: Collection[str],
+    defaults: Mapping[str, Any],
+) -> None:
     """Refuse a run that is there, if it is not to go on or is another one."""
     if not (path / "config.json").exists():
         return
@@ -334,26 +343,7 @@ def _check_run(path: Path, config: Mapping[str, Any], *, resume: bool, may_diffe
             wanted="a new or empty one",
             remedy="Use resume=True to go on with that run, or another folder.",
         )
-    _check_config(path, read_config(path / "config.json"), config, may_differ)
-
-
-def differences(there: object, now: object, may_differ: Collection[str]) -> list[str]:
-    """What is not the same in two configs, each in words.
-
-    Args:
-        there: what a run was told.
-        now: what it is told now.
-        may_differ: fields that do not count, and all that is in them.
-
-    >>> differences({"lr": 30, "epochs": 1}, {"lr": 20, "epochs": 2}, ("epochs",))
-    ['lr was 30 and is now 20']
-    """
-    free = tuple(f"{name}." for name in may_differ)
-    return [text for field, text in _differences(there, now) if not f"{field}.".startswith(free)]
-
-
-def _check_config(path: Path, there: object, now: object, may_differ: Collection[str]) -> None:
-    changes = differences(there, now, may_differ)
+    changes = differences(read_config(path / "config.json"), config, may_differ, defaults)
     if changes:
         raise RunFolderError(
             where=str(path / "config.json"),
@@ -361,6 +351,30 @@ def _check_config(path: Path, there: object, now: object, may_differ: Collection
             wanted="the same settings",
             remedy="Use the settings of the run, or begin a new run in another folder.",
         )
+
+
+def differences(
+    there: Mapping[str, Any],
+    now: Mapping[str, Any],
+    may_differ: Collection[str],
+    defaults: Mapping[str, Any],
+) -> list[str]:
+    """What is not the same in two configs, each in words.
+
+    Args:
+        there: what a run was told.
+        now: what it is told now.
+        may_differ: fields that do not count, and all that is in them.
+        defaults: parts of a config as they are by default, for fields that are younger than the run.
+
+    >>> differences({"lr": 30, "epochs": 1}, {"lr": 20, "epochs": 2}, ("epochs",), {})
+    ['lr was 30 and is now 20']
+    >>> differences({"model": {"hidden": 5}}, {"model": {"hidden": 5, "dropout": 0.0}}, (), {"model": {"dropout": 0.0}})
+    []
+    """
+    free = tuple(f"{name}." for name in may_differ)
+    known = {part: {**own, **there[part]} for part, own in defaults.items() if isinstance(there.get(part), Mapping)}
+    return [text for field, text in _differences({**there, **known}, now) if not f"{field}.".startswith(free)]
 
 
 def _differences(there: object, now: object, name: str = "") -> Iterator[tuple[str, str]]:

@@ -95,6 +95,20 @@ def as_json(config: Any) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
+def defaults_of(config: Any, settings: Any) -> dict[str, dict[str, Any]]:
+    """What fields of a run's config mean that a file does not have, since it was written before they existed.
+
+    Args:
+        config: of the model.
+        settings: of the training.
+
+    >>> from statewise.models import LanguageModelConfig
+    >>> defaults_of(LanguageModelConfig(hidden=(8,)), TrainingSettings(epochs=3))["model"]["hidden"]
+    [200, 200]
+    """
+    return {"model": as_json(type(config)()), "training": as_json(type(settings)())}
+
+
 def check_number(where: str, value: object, *, whole: bool = False, zero: bool = False) -> None:
     """Refuse what is not a finite number above 0.
 

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from statewise.errors import ArgumentError
 from statewise.transforms.base import probability
 
 
@@ -37,10 +38,17 @@ def embedding_dropout(
     True
     """
     p = probability("embedding_dropout.p", p)
+    if type(kept) is not int or not 0 <= kept <= embedding.num_embeddings:
+        raise ArgumentError(
+            where="embedding_dropout.kept",
+            got=kept,
+            wanted=f"a whole number from 0 to {embedding.num_embeddings}, the rows of the embedding",
+        )
     looked_up: Tensor = embedding(tokens)
     if not training or p == 0.0:
         return looked_up
     weight = embedding.weight
-    mask = torch.ones(embedding.num_embeddings, dtype=weight.dtype, device=weight.device)
-    mask[: embedding.num_embeddings - kept].bernoulli_(1 - p, generator=generator).div_(1 - p)
+    # Out of place, so that replicas under vmap can draw masks of their own.
+    drawn = torch.bernoulli(weight.new_full((embedding.num_embeddings - kept,), 1 - p), generator=generator)
+    mask = torch.cat((drawn / (1 - p), weight.new_ones(kept)))
     return looked_up * mask[tokens].unsqueeze(-1)

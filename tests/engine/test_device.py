@@ -282,7 +282,7 @@ class TestForms:
         [
             *(("PeepholeLSTM", 256, k, "tf32") for k in (5, 60, 100, 200, 1000)),
             *(("PeepholeLSTM", 256, 100, kind) for kind in ("single", "bfloat16")),
-            ("PeepholeLSTM", 64, 100, "tf32"),
+            *(("PeepholeLSTM", hidden, 100, "tf32") for hidden in (10, 64)),
             *(("GRU", 100, k, "tf32") for k in (5, 100)),
         ],
     )
@@ -295,14 +295,15 @@ class TestForms:
         call, _ = layer.first_recurrence(given.arranged())
         known = candidates(facts_of(call), dtype=dtype, machine=Machine.of(call.weight_hh.device))
         expected, wrong = run(truth_of(layer), given), {}
+        limit = {"single": 2e-5, "tf32": 2e-2, "bfloat16": 5e-2}[kind]
         with precision("high" if kind == "tf32" else "highest"):
             for form in dict.fromkeys((form_of(call, 1), *known)):
                 poison()
                 with trying(form):
                     found = run(layer, given)
-                worst = max(_error(found[part], value) for part, value in expected.items())
-                if not worst < {"single": 2e-5, "tf32": 2e-2, "bfloat16": 5e-2}[kind]:
-                    wrong[form.name, form.units, form.sequences, form.warps] = worst
+                errors = [_error(found[part], value) for part, value in expected.items()]
+                if not all(error < limit for error in errors):  # NaN is not
+                    wrong[form.name, form.units, form.sequences, form.warps] = errors
         assert wrong == {}
 
 

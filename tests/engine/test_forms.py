@@ -107,13 +107,18 @@ def test_centroids_have_a_whole_row_in_the_form_step_by_step() -> None:
 
 
 def test_what_the_compiler_makes_wrong_is_never_chosen() -> None:
-    """Triton 3.6 miscompiles 16 units by 4 warps in TF32 with 65 to 128 centroids."""
+    """Triton 3.6 miscompiles 16 units by 4 warps in TF32 with 65 to 128 centroids; more are left out for caution."""
     for k, warps in ((64, 4), (65, 8), (100, 8), (200, 8)):
         facts = known(LSTM(2, 256, transforms=Centroids(k)), 2, 128)
         form = choose_form(facts, dtype=torch.float32, replicas=1, machine=H200)
         assert (form.name, form.units, form.warps) == ("team", 16, warps)
         teams = [form for form in forms.candidates(facts, dtype=torch.float32, machine=H200) if form.name == "team"]
         assert (4 in {form.warps for form in teams if form.units == 16}) == (warps == 4)
+    for k, warps in ((64, 4), (65, 8)):
+        form = choose_form(
+            known(LSTM(2, 16, transforms=Centroids(k)), 2, 128), dtype=torch.float32, replicas=1, machine=H200
+        )
+        assert (form.name, form.units, form.warps) == ("solo", 16, warps)
     facts = known(LSTM(2, 256, dtype=torch.bfloat16, transforms=Centroids(100)), 2, 128)
     assert choose_form(facts, dtype=torch.bfloat16, replicas=1, machine=H200).warps == 4
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.func import functional_call, vmap
 
 from statewise import Centroids
 from statewise.errors import ArgumentError, DtypeError, LengthError, ShapeError, UnknownSymbolError
@@ -134,14 +135,14 @@ class TestDropout:
     @pytest.mark.parametrize("name", ["embedding_dropout", "dropout"])
     def test_what_is_dropped_is_drawn_from_the_generator(self, name: str) -> None:
         model, before = built(**{name: 0.5}), torch.get_rng_state()
-        one, same, other = (model(IDS, LENGTHS, generator=seeded(seed)) for seed in (1, 1, 2))
+        one, same, *others = (model(IDS, LENGTHS, generator=seeded(seed)) for seed in (1, 1, *range(2, 20)))
         assert torch.equal(torch.get_rng_state(), before)
         assert torch.equal(one, same)
-        assert not torch.equal(one, other)
+        assert not all(torch.equal(one, other) for other in others)
 
     def test_a_token_falls_out_everywhere_and_the_marks_of_begin_and_end_never(self) -> None:
         model = built(embedding_dropout=0.9, centroids=())
-        empty, one = torch.zeros(1, 0, dtype=torch.long), torch.tensor([[0]])
+        empty, one = torch.zeros(1, 0, dtype=torch.long), torch.tensor([[0, 0, 0]])
         at_rest = built(centroids=())
         silent = copy.deepcopy(at_rest)
         assert silent.embedding is not None
@@ -153,12 +154,36 @@ class TestDropout:
             dropped += int(torch.allclose(model(one, generator=seeded(seed)), silent(one)))
         assert 20 <= dropped < 30  # 27 are expected, with a deviation of 1.6
 
+    def test_entries_of_embeddings_are_dropped_each_for_itself(self) -> None:
+        model = built(dropout=0.5, embedding=400)
+        read: list[torch.Tensor] = []
+        model.layer.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+        model(torch.tensor([[0, 1]]), generator=seeded())
+        assert model.embedding is not None
+        for row, token in zip(read[0][:, 0], [model.start_id, 0, 1], strict=True):
+            factor = (row / model.embedding.weight[token]).detach()
+            torch.testing.assert_close(factor[factor != 0], torch.full_like(factor[factor != 0], 2.0))
+            assert 140 < int((factor == 0).sum()) < 260
+
+    @pytest.mark.parametrize("name", ["embedding_dropout", "dropout"])
+    def test_replicas_draw_masks_of_their_own(self, name: str) -> None:
+        model = built(**{name: 0.5})
+        weights = {key: torch.stack([value.detach()] * 20) for key, value in model.named_parameters()}
+
+        def logits(own: dict[str, torch.Tensor]) -> torch.Tensor:
+            found: torch.Tensor = functional_call(model, own, (IDS,))
+            return found
+
+        one, *others = vmap(logits, randomness="different")(weights)
+        assert not all(torch.equal(one, other) for other in others)
+
     def test_what_the_head_reads_keeps_its_mean(self) -> None:
-        model, x = built(dropout=0.3), torch.zeros(20_000, 0, dtype=torch.long)
+        model = ClassifierConfig(hidden=5, readout="h", dropout=0.3).build(features=1, classes=2, generator=seeded())
+        x = torch.ones(20_000, 2, 1)
         with torch.no_grad():
             logits = model(x, generator=seeded())
-            torch.testing.assert_close(logits.mean(0), model.eval()(x[:1])[0], rtol=0.0, atol=0.01)
-        assert float(logits.std(0).min()) > 0.03
+            torch.testing.assert_close(logits.mean(0), model.eval()(x[:1])[0], rtol=0.0, atol=0.005)
+        assert float(logits.std(0).min()) > 0.02
 
 
 class TestTraces:
@@ -391,6 +416,13 @@ class TestBadInput:
     def test_sizes_that_make_no_model_are_refused(self, sizes: dict[str, Any], told: str) -> None:
         with pytest.raises(ArgumentError, match=told):
             ClassifierConfig(hidden=4).build(**{"classes": 2} | sizes)
+
+    def test_settings_that_mean_nothing_for_what_is_read_are_refused(self) -> None:
+        for config in (ClassifierConfig(input_mean=0.5), ClassifierConfig(input_deviation=2.0)):
+            with pytest.raises(ArgumentError, match=r"for tokens, wanted .* it is for features\. Embeddings start"):
+                config.build(tokens=2, classes=2)
+        with pytest.raises(ArgumentError, match=r"0\.1 for features, wanted 0\.0: it is for tokens"):
+            ClassifierConfig(embedding_dropout=0.1, readout="h").build(features=1, classes=2)
 
     def test_a_readout_that_the_cell_or_the_inputs_do_not_have_is_refused(self) -> None:
         with pytest.raises(ArgumentError, match="memory c"):

@@ -52,6 +52,29 @@ def test_every_step_is_read_before_or_after_the_centroids_in_value_and_gradients
     torch.testing.assert_close(ours, theirs, **tolerance(DOUBLE))
 
 
+@pytest.mark.parametrize("readout", ["h", "u"])
+@pytest.mark.parametrize("name", ["embedding_dropout", "dropout"])
+def test_what_is_dropped_is_drawn_from_the_generator_and_nothing_at_rest(name: str, readout: str) -> None:
+    model, plain = built(readout=readout, **{name: 0.5}), built(readout=readout)
+    before = torch.get_rng_state()
+    one, same, *others = (model(IDS, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, *range(2, 20)))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one, same)
+    assert not all(torch.equal(one, other) for other in others)
+    assert torch.equal(model.eval()(IDS), plain(IDS))
+
+
+@pytest.mark.parametrize("token", range(3))
+def test_every_token_may_fall_out(token: int) -> None:
+    model, silent = built(embedding_dropout=0.5), built()
+    assert silent.embedding is not None
+    with torch.no_grad():
+        silent.embedding.weight.zero_()
+    ids = torch.full((1, 3), token)
+    found = [model(ids, generator=torch.Generator().manual_seed(seed)) for seed in range(20)]
+    assert 0 < sum(torch.equal(each, silent(ids)) for each in found) < 20
+
+
 def test_the_two_readouts_differ_only_where_there_are_centroids() -> None:
     h, u = built(readout="h"), built(readout="u")
     assert not torch.allclose(h(IDS), u(IDS))

@@ -21,6 +21,7 @@ from statewise import (
     RecurrentDropout,
     embedding_dropout,
 )
+from statewise.errors import ArgumentError
 from statewise.weights import weight_drop
 from support import doubles, fill, tolerance, weight
 
@@ -167,6 +168,9 @@ def test_the_last_rows_of_an_embedding_can_be_kept(generator: torch.Generator) -
     looked_up = embedding_dropout(table, torch.arange(500), p=0.9, training=True, kept=400, generator=generator)
     assert torch.equal(looked_up[100:], table.weight[100:])
     assert 70 <= int((looked_up[:100] == 0).all(1).sum()) <= 99
+    for wrong in (501, -1):
+        with pytest.raises(ArgumentError, match=rf"kept: got {wrong}, wanted a whole number from 0 to 500"):
+            embedding_dropout(table, torch.arange(500), p=0.9, training=True, kept=wrong)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import signal
 from collections.abc import Iterator
@@ -32,12 +33,10 @@ from statewise.train.classify_data import OnDevice
 from statewise.train.tasks import Measured, measure
 from statewise.train.tensor_file import read_tensors, write_tensors
 from train.forks import Forks
-from train.test_resume import outcome
+from train.killed import Outcome, killable, outcome, undisturbed_outcomes
 
 SMALL = ClassifierConfig(hidden=12, embedding=4, centroids=(6,))
 SETTINGS = ClassifierSettings(epochs=2, batch=32, lr=0.01)
-SCRIPT = Path(__file__).with_name("killable.py")
-NEVER = ("--every", "1000000")
 KINDS = ("classifier", "cosine")
 
 
@@ -333,6 +332,20 @@ def test_weights_may_be_given_and_are_never_made_worse(tmp_path: Path) -> None:
     assert tuned.valid.soft.error <= first.valid.soft.error
 
 
+def test_a_run_that_is_older_than_a_setting_goes_on(tmp_path: Path) -> None:
+    data, config = few(), tmp_path / "run" / "config.json"
+    train_classifier(SMALL, SETTINGS, data, data, {}, tmp_path / "run")
+    told = json.loads(config.read_text())
+    for part, name in (("model", "input_gain"), ("model", "dropout"), ("training", "solved")):
+        del told[part][name]
+    config.write_text(json.dumps(told))
+    longer = replace(SETTINGS, epochs=SETTINGS.epochs + 1)
+    with pytest.raises(RunFolderError, match=r"model\.dropout was 0\.0 and is now 0\.1"):
+        train_classifier(replace(SMALL, dropout=0.1), longer, data, data, {}, tmp_path / "run", resume=True)
+    assert train_classifier(SMALL, longer, data, data, {}, tmp_path / "run", resume=True).epochs == longer.epochs
+    assert json.loads(config.read_text())["model"]["dropout"] == 0.0
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -358,21 +371,16 @@ def test_settings_outside_their_domain_are_named(field: str, value: object) -> N
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
-    runs = Forks(str(SCRIPT), "--serve")
-    yield runs
-    runs.close()
+    with killable() as runs:
+        yield runs
 
 
 @pytest.fixture(scope="module")
-def undisturbed(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What runs come to that write only at their end."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    for kind in KINDS:
-        assert forks.run(str(folder / kind), "--kind", kind, *NEVER) == 0
-    return {kind: outcome(folder / kind) for kind in KINDS}
+def undisturbed(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    return undisturbed_outcomes(forks, tmp_path_factory.mktemp("undisturbed"), KINDS)
 
 
-def test_the_rules_act_in_these_runs(undisturbed: dict[str, Any]) -> None:
+def test_the_rules_act_in_these_runs(undisturbed: dict[str, Outcome]) -> None:
     """Otherwise the tests below would not see what a rule forgets."""
     records = undisturbed["classifier"][2][:-1]
     for name in ("longest", "noise", "temperature", "lr"):
@@ -381,7 +389,7 @@ def test_the_rules_act_in_these_runs(undisturbed: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_writes_often_is_the_run_that_writes_never(
-    forks: Forks, undisturbed: dict[str, Any], tmp_path: Path, kind: str
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path, kind: str
 ) -> None:
     assert forks.run(str(tmp_path / "run"), "--kind", kind) == 0
     assert outcome(tmp_path / "run") == undisturbed[kind]
@@ -396,7 +404,7 @@ def test_a_run_that_writes_often_is_the_run_that_writes_never(
     ],
 )
 def test_killed_in_the_middle_of_a_write_it_ends_with_the_same_bits(
-    forks: Forks, undisturbed: dict[str, Any], tmp_path: Path, kind: str, kill: int
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path, kind: str, kill: int
 ) -> None:
     assert forks.run(str(tmp_path / "run"), "--kind", kind, "--die-at", str(kill)) == -signal.SIGKILL
     assert forks.run(str(tmp_path / "run"), "--kind", kind) == 0
@@ -404,7 +412,7 @@ def test_killed_in_the_middle_of_a_write_it_ends_with_the_same_bits(
 
 
 def test_killed_between_epochs_whose_rules_have_acted_it_ends_with_the_same_bits(
-    forks: Forks, undisturbed: dict[str, Any], tmp_path: Path
+    forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path
 ) -> None:
     run = str(tmp_path / "run")
     for epoch in (2, 5):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from statewise.automata import MooreMachine, extract
 from statewise.data import Sequences
-from statewise.errors import NotMemorylessError
+from statewise.errors import ArgumentError, NotMemorylessError
 from statewise.models import ClassifierConfig
 from statewise.train.prefix_tree import PrefixTree
 from statewise.train.replicas import Replicas
@@ -103,3 +105,10 @@ def test_nothing_is_drawn_from_the_global_generator() -> None:
     before = torch.get_rng_state()
     Replicas(CONFIGS[0], WORDS, seeds=(1, 2)).model(0)
     assert np.array_equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("name", ["dropout", "embedding_dropout"])
+def test_dropout_is_refused_rather_than_forgotten(name: str) -> None:
+    config = replace(ClassifierConfig(hidden=4, centroids=(3,)), **{name: 0.5})  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=rf"ClassifierConfig\.{name}: got 0\.5.*train_classifier has dropout"):
+        Replicas(config, WORDS, seeds=(1,))

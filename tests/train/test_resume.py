@@ -2,58 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from torch import Tensor
 
 from statewise.train import RunFolder
 from train.forks import Forks
+from train.killed import Outcome, killable, outcome, undisturbed_outcomes
 
-Outcome = tuple[bytes, bytes, list[dict[str, Any]]]
-SCRIPT = Path(__file__).with_name("killable.py")
-NEVER = ("--every", "1000000")
 KINDS = ("averaged", "switching", "patient")
 
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
-    runs = Forks(str(SCRIPT), "--serve")
-    yield runs
-    runs.close()
+    with killable() as runs:
+        yield runs
 
 
 @pytest.fixture(scope="module")
 def undisturbed(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
-    """What runs of every kind come to that write only at their end."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    for kind in KINDS:
-        assert forks.run(str(folder / kind), "--kind", kind, *NEVER) == 0
-    return {kind: outcome(folder / kind) for kind in KINDS}
-
-
-def outcome(folder: Path) -> Outcome:
-    """The bits of the best and the last model with all that belongs to it, and the metrics without their times."""
-    run = RunFolder(folder)
-    found = run.load_resume()
-    assert found is not None
-    tensors, document = found
-    model, about = run.load_model()
-    document.pop("seconds")
-    document["about the model"] = about
-    metrics = [{name: value for name, value in record.items() if name != "seconds"} for record in run.metrics()]
-    return _bits(model), _bits(tensors) + json.dumps(document, sort_keys=True).encode(), metrics
-
-
-def _bits(tensors: dict[str, Tensor]) -> bytes:
-    return b"".join(name.encode() + tensors[name].numpy().tobytes() for name in sorted(tensors))
+    return undisturbed_outcomes(forks, tmp_path_factory.mktemp("undisturbed"), KINDS)
 
 
 def complete(folder: Path) -> bool:
