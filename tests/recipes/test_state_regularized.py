@@ -193,6 +193,21 @@ def test_the_networks_are_those_of_the_paper() -> None:
     assert (memory.config.centroids, memory.settings.optimizer, memory.settings.batch) == ((20,), "adam", 128)
 
 
+def test_short_reviews_are_the_last_words_or_the_first_of_the_same_reviews() -> None:
+    recipe = find_recipe("state-regularized/table4")
+    assert isinstance(recipe, ExampleTable)
+    last, first = (
+        recipe.sets(Request(scale="smoke", overrides=overrides), "256", None) for overrides in ((), (("first", 1),))
+    )
+    for ends, begins in zip(last.train.texts(), first.train.texts(), strict=True):
+        assert len(ends.split()) <= 3
+        assert len(begins.split()) == len(ends.split())
+    assert last.train.texts() != first.train.texts()
+    for sets, cut in ((last, slice(-3, None)), (first, slice(3))):
+        whole = sets.tests["train 200"].texts()  # 30 words: all that a review of the smoke set has
+        assert [text.split()[cut] for text in whole[: len(sets.train)]] == [each.split() for each in sets.train.texts()]
+
+
 def test_settings_can_be_set_and_what_has_no_centroids_gets_none() -> None:
     asked = (("hidden", 64), ("lr", 0.002), ("centroids", 7))
     assert case_of("table1", rows=("sr-lstm",), overrides=asked).config.centroids == (7,)
