@@ -43,6 +43,7 @@ def told(measured: dict[str, float], key: str) -> float:
         ("Table 1: balanced parentheses, small set", "table1", "small", "error", 1, 3),
         ("Table 2: the number of centroids", "table2", "small", "error", 1, 3),
         ("Table 3: palindromes", "table3", "100", "error", 100, 1),
+        ("Table 4: movie reviews, trained on ten words", "table4", "256", "error", 100, 2),
         ("Table 5: movie reviews", "table5", "256", "error", 100, 1),
         ("Figure 8: copying memory, T = 100", "copying", "100", "loss", 1, 5),
         ("Table 7: MNIST, pixel by pixel", "table7", "mnist", "accuracy", 100, 2),
