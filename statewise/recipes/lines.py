@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -44,7 +45,7 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class Made(ABC):
     """What one run came to; each kind of recipe adds its numbers.
 
     Args:
@@ -67,9 +68,9 @@ class Made:
     curve: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     parameters: int = 0
 
+    @abstractmethod
     def numbers(self) -> dict[str, Any]:
         """What was measured, as a file holds it."""
-        raise NotImplementedError
 
 
 @runtime_checkable

@@ -172,7 +172,9 @@ def parameters(config: LanguageModelConfig, words: int) -> int:
     >>> parameters(LanguageModelConfig(hidden=(8, 8)), 50)
     1602
     """
-    return sum(parameter.numel() for parameter in config.build(words, generator=torch.Generator()).parameters())
+    # Modules of torch draw first weights from the global generator when they are made, whatever fills them afterwards.
+    with torch.random.fork_rng(devices=[]):
+        return sum(parameter.numel() for parameter in config.build(words).parameters())
 
 
 def _measured(case: Case, corpus: Corpus, records: Sequence[Mapping[str, Any]]) -> Measured:
