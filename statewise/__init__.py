@@ -4,7 +4,7 @@ Everything here happens to the hidden state between two steps: it is disturbed, 
 sphere, measured, bounded and read.
 """
 
-from statewise import cells, data, engine, errors, heads, models, objectives, train, transforms, weights
+from statewise import analysis, cells, data, engine, errors, heads, models, objectives, train, transforms, weights
 from statewise.citations import cite
 from statewise.engine import Plan
 from statewise.layers import (
@@ -81,6 +81,7 @@ __all__ = [
     "ThroughTimeMix",
     "Transform",
     "Zoneout",
+    "analysis",
     "cells",
     "cite",
     "data",

@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 import statewise
 from statewise import demo, doctor
-from statewise.commands import evaluate, extract, generate, reproduce, train
+from statewise.commands import evaluate, extract, generate, predict, reproduce, train
 from statewise.commands.shared import PlainHelp, own_console
 from statewise.errors import StatewiseError
 
@@ -31,6 +31,7 @@ _COMMANDS = {
     "train": train,
     "evaluate": evaluate,
     "generate": generate,
+    "predict": predict,
     "extract": extract,
     "reproduce": reproduce,
 }
@@ -89,10 +90,11 @@ def _parser() -> ArgumentParser:
     commands.add_subcommand("demo", _demo(), help="train a plain and three regularized networks, and compare them")
     commands.add_subcommand("doctor", _doctor(), help="tell what runs here: versions, threads, engine, C++ kernel")
     training = train.parser()
-    commands.add_subcommand("train", training, help="train a language model or a classifier on data of yours")
+    commands.add_subcommand("train", training, help="train a language model, a classifier or a tagger on data of yours")
     train.add_kinds(training)
-    commands.add_subcommand("evaluate", evaluate.parser(), help="score a text by a trained model")
+    commands.add_subcommand("evaluate", evaluate.parser(), help="score a text, or tagged sentences, by a trained model")
     commands.add_subcommand("generate", generate.parser(), help="let a trained model go on from a prompt")
+    commands.add_subcommand("predict", predict.parser(), help="tag sentences, or name the classes of texts")
     commands.add_subcommand("extract", extract.parser(), help="read the automaton of a trained classifier")
     commands.add_subcommand("reproduce", reproduce.parser(), help="make a published table again, beside ours")
     return parser

@@ -62,7 +62,7 @@ def compare(
     check_new(folder, resume, within=tuple(asked))
     document = {"model": as_json(config), "training": as_json(settings), "source": dict(source)}
     if not resume or not (folder / COMPARED).exists():
-        _note(folder, document)
+        note(folder, document)
     results: dict[str, TrainingResult] = {}
     failed: dict[str, DivergedError] = {}
     for name, variant in asked.items():
@@ -75,7 +75,7 @@ def compare(
         except DivergedError as error:
             failed[name] = error
             say(told, f"{name} came to nothing: {error}")
-        _note(folder, document)  # not before: what is refused is not what the folder has
+        note(folder, document)  # not before: what is refused is not what the folder has
     if not results:
         raise next(iter(failed.values()))
     gains(results, failed).print(console)
@@ -90,6 +90,18 @@ def asked_before(folder: Path) -> dict[str, Any]:
     """
     path = folder / COMPARED
     return read_config(path) if path.exists() else {}
+
+
+def note(folder: Path, document: Mapping[str, Any]) -> None:
+    """Write down what was asked; under torchrun, in the first process.
+
+    Args:
+        folder: of the comparison.
+        document: model, training and source.
+    """
+    if first_process():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / COMPARED, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
@@ -156,12 +168,6 @@ def conclusion(results: Mapping[str, TrainingResult]) -> str:
     test = f"{results[best].test_perplexity:.2f}"
     told = f"its test perplexity, {test}, is {' and '.join(found)}" if found else f"its test perplexity is {test}"
     return f"Best by validation is {best}: {told}."
-
-
-def _note(folder: Path, document: Mapping[str, Any]) -> None:
-    if first_process():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / COMPARED, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def _quiet(config: LanguageModelConfig) -> LanguageModelConfig:

@@ -1,4 +1,4 @@
-"""``statewise evaluate``: how well a trained model predicts a text."""
+"""``statewise evaluate``: how well a trained model predicts a text, or tags sentences."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from statewise.commands.shared import DEVICE, command_parser, find_device, load_run, made_lower, read_part
+from statewise.commands.tag_evaluate import evaluate_tagger
+from statewise.commands.tagger_run import task_of
 from statewise.data import Text, TokenStream, Vocabulary
 from statewise.errors import ArgumentError, DataError
 from statewise.models import LanguageModel, Score, perplexity
@@ -21,6 +23,7 @@ from statewise.report import Table
 from statewise.train.adapting import dynamic_perplexity
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 from statewise.train.precision import precisely, while_evaluating
+from statewise.train.tag import TASK
 from statewise.train.telling import say
 
 LINES_SHOWN = 60
@@ -35,11 +38,15 @@ _HEARD = {
 
 def parser() -> ArgumentParser:
     """The options of the command."""
-    made = command_parser("Score a text by a trained model; without --samples, with everything random switched off.")
+    made = command_parser(
+        "Score a text by a trained language model, or tagged sentences by a trained tagger; without --samples, with "
+        "everything random switched off."
+    )
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
     add("--text", type=str, help="score each line of this file, instead of a part of a corpus")
-    add("--data", type=str, help="the corpus to score, in the words of the run; else the one that it was trained on")
+    add("--data", type=str, help="the corpus to score, in the words of the run; else the one that it was trained on; of "
+        "a tagger a file of tagged words, else those that it was tested on")  # fmt: skip
     add("--split", choices=("test", "valid", "train"), help="which part of it (default: test)")
     add("--batch", type=int, help="columns in which it is read: more are faster, and see less of the past (default: 1)")
     add("--dynamic", choices=("off", "new", "old"), default="off", help="dynamic evaluation: the model goes on "
@@ -49,6 +56,9 @@ def parser() -> ArgumentParser:
     add("--lr", type=float, help="of dynamic evaluation")
     add("--decay", type=float, help="of dynamic evaluation: the pull towards the trained weights")
     add("--epsilon", type=float, help="of dynamic evaluation")
+    add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where its "
+        "own are; or glove")  # fmt: skip
+    add("--context", type=str, help="tagger: a file with the further vector of each word of --data, if the run has such")
     add("--device", **DEVICE)
     return made
 
@@ -60,7 +70,11 @@ def run(arguments: Any, console: Console) -> None:
         arguments: as the parser gives them.
         console: where to print.
     """
-    way, device = _way(arguments), find_device(arguments.device)
+    device = find_device(arguments.device)
+    if task_of(arguments.run) == TASK:
+        evaluate_tagger(arguments, console, device)
+        return
+    way = _way(arguments)
     model, vocabulary, told = load_run(arguments.run, device)
     lower = made_lower(told)
     with precisely(while_evaluating(told["training"]["precision"]), device):
@@ -82,6 +96,10 @@ def run(arguments: Any, console: Console) -> None:
 
 def _way(arguments: Any) -> str:
     """How the text is to be scored; refuses options that would do nothing."""
+    for name in ("vectors", "context"):
+        if getattr(arguments, name) is not None:
+            wanted = "no such option for a run that is no tagger's"
+            raise ArgumentError(where=f"--{name}", got=getattr(arguments, name), wanted=wanted)
     given = [name for name in _HEARD if name and getattr(arguments, name) not in (None, "off")]
     if len(given) > 1:
         raise ArgumentError(where=f"--{given[0]}", got=f"--{given[1]} with it", wanted="one of the two")

@@ -131,7 +131,7 @@ def _read_files(source: Mapping[str, Any], seed: int, hold: bool) -> Labelled:
     files = {"train": Path(source["data"]).expanduser()}
     if source.get("valid"):
         files["valid"] = Path(source["valid"]).expanduser()
-    tests = _named([Path(path).expanduser() for path in source.get("test") or ()])
+    tests = named_apart([Path(path).expanduser() for path in source.get("test") or ()])
     label, text = (_column(source.get(name)) for name in ("label", "text"))
     both = {
         name: LabelledFile(path=path, label=label, text=text)
@@ -157,7 +157,7 @@ def _read_files(source: Mapping[str, Any], seed: int, hold: bool) -> Labelled:
     elif "valid" not in parts:
         train, parts["valid"] = train.split(1 - HELD, seed=seed)
         train.check_classes(where=f"{files['train']}, less the {HELD:.0%} that are held back")
-    return Labelled(_stem(files["train"]), train, parts["valid"], {name: parts[f"test {name}"] for name in tests})
+    return Labelled(file_name(files["train"]), train, parts["valid"], {name: parts[f"test {name}"] for name in tests})
 
 
 def _symbols(rows: Mapping[str, list[Row]], files: Mapping[str, Path], *, split: bool) -> dict[str, Sequences]:
@@ -201,14 +201,14 @@ def _column(said: str | None) -> str | int | None:
     return int(said) if said is not None and said.isdecimal() else said
 
 
-def _named(paths: list[Path]) -> dict[str, Path]:
+def named_apart(paths: list[Path]) -> dict[str, Path]:
     """Files by names that tell them apart, and from the set to choose by: as short as that can be.
 
-    >>> list(_named([Path("one/test.tsv"), Path("two/test.tsv")]))
+    >>> list(named_apart([Path("one/test.tsv"), Path("two/test.tsv")]))
     ['one/test.tsv', 'two/test.tsv']
     """
     places = list(dict.fromkeys(path.resolve() for path in paths))
-    lengths: list[Callable[[Path], str]] = [_stem, lambda path: path.name, lambda path: "/".join(path.parts[-2:]), str]
+    lengths: list[Callable[[Path], str]] = [file_name, lambda path: path.name, lambda path: "/".join(path.parts[-2:]), str]
     for shorten in lengths:
         found = {shorten(path): path for path in places}
         if len(found) == len(places) and not {"train", "valid"} & found.keys():
@@ -216,10 +216,10 @@ def _named(paths: list[Path]) -> dict[str, Path]:
     return found
 
 
-def _stem(path: Path | str) -> str:
+def file_name(path: Path | str) -> str:
     """The name of a file without its endings.
 
-    >>> _stem("data/reviews.tsv.gz")
+    >>> file_name("data/reviews.tsv.gz")
     'reviews'
     """
     return Path(path).name.partition(".")[0] or "data"

@@ -18,10 +18,12 @@ from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
 from statewise.recipes.examples import ExampleCase
 from statewise.recipes.lines import Made, Step, group
+from statewise.recipes.mixing import MixingCase
 from statewise.recipes.request import PLACEMENTS
 from statewise.recipes.results import write_results
 from statewise.report import Table, compare_with_published, plot_curves
 from statewise.report.comparison import curves
+from statewise.report.pictures import draw_pictures
 from statewise.train.settings import PRECISIONS
 from statewise.train.telling import say
 
@@ -47,7 +49,7 @@ def parser() -> ArgumentParser:
     add("--set", type=str, default="", help="other settings of model and training, such as hidden=64,lr=0.002")
     add("--precision", choices=PRECISIONS, default="tf32", help="of matrix products on an accelerator")
     add("--dynamic", choices=("old", "new"), default="old", help="noisin/table5: convention of dynamic evaluation")
-    add("--jobs", type=int, default=1, help="how many runs at a time, on a CPU, each in a process with one thread")
+    add("--jobs", type=int, default=1, help="how many runs at a time, each in a process with one thread")
     add("--device", **DEVICE)
     add("--scale", choices=("full", "smoke"), default="full", help="smoke: tiny networks on embedded data")
     add("--data", type=str, help="the folder of the data set; else STATEWISE_DATA, else ../shared/data")
@@ -106,6 +108,8 @@ def run(arguments: Any, console: Console) -> None:
 
 def _small(step: Step) -> bool:
     """Whether a network is so small that one thread is faster than several."""
+    if isinstance(step, MixingCase):
+        return bool(step.settings.hidden <= SMALL)
     return isinstance(step, ExampleCase) and step.config.hidden <= SMALL
 
 
@@ -213,7 +217,8 @@ def _drawn(outcome: Outcome, folder: Path) -> str:
     dashed = _curves(outcome.measured, "train_perplexity") if outcome.recipe.train_curve else None
     try:
         title = outcome.recipe.name + (" (smoke run)" if outcome.request.smoke else "")
-        plot = str(plot_curves(drawn, folder / PLOT, title=title, dashed=dashed, called=called)) if drawn else "none"
+        plots = [plot_curves(drawn, folder / PLOT, title=title, dashed=dashed, called=called)] if drawn else []
+        plot = ", ".join(map(str, [*plots, *draw_pictures(outcome, folder)])) or "none"
     except MissingExtraError as error:
         plot = f"not drawn ({error})"
     return f"Results: {folder / 'results.md'}, {folder / 'results.json'}\nPlot: {plot}"

@@ -11,7 +11,7 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands import classify
+from statewise.commands import classify, tag
 from statewise.commands.compare import STD, asked_before, compare
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
@@ -44,6 +44,7 @@ def add_kinds(command: ArgumentParser) -> None:
     kinds = command.add_subcommands(dest="kind")
     kinds.add_subcommand("lm", _lm(), help="a word-level language model")
     kinds.add_subcommand("classify", classify.parser(), help="a classifier of sequences, whose states can be read")
+    kinds.add_subcommand("tag", tag.parser(), help="a tagger: names in a text, parts of speech")
 
 
 def _lm() -> ArgumentParser:
@@ -79,6 +80,8 @@ def run(arguments: Any, console: Console) -> None:
     """
     if arguments.kind == "classify":
         classify.run(arguments.classify, console)
+    elif arguments.kind == "tag":
+        tag.run(arguments.tag, console)
     else:
         _train_lm(arguments.lm, console)
 

@@ -5,19 +5,16 @@ Lines end at ``"\n"`` only, so that a text may hold other signs that Unicode cal
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from statewise.data.column_names import LABELS, TEXTS, names_columns, place_of
-from statewise.data.text import ENDINGS, Text
+from statewise.data.tables import Column, csv_rows, json_objects, name_ending, refuse_row, tsv_rows
 from statewise.errors import ArgumentError, DataError
 
 KINDS = ("tsv", "csv", "jsonl")
-Column = str | int
 _SAY = "Say label=... and text=..., or --label and --text."
 
 
@@ -77,14 +74,10 @@ class LabelledFile:
 
     def refuse(self, line: int, got: str, wanted: str, remedy: str = "", *, field: Column | None = None) -> NoReturn:
         """Raise the error of a row."""
-        where = f"{self.path}, line {line}" + ("" if field is None else f", field {field!r}")
-        raise DataError(where=where, got=got, wanted=wanted, remedy=remedy)
+        refuse_row(self.path, line, got, wanted, remedy, field=field)
 
     def _kind(self) -> str:
-        name = self.path.name
-        for ending in ENDINGS[1:]:
-            name = name.removesuffix(ending)
-        found = self.kind or name.rpartition(".")[2].lower()
+        found = self.kind or name_ending(self.path)
         if found not in KINDS:
             wanted = f"a name that ends in {', '.join('.' + kind for kind in KINDS)}, perhaps compressed"
             raise DataError(where=str(self.path), got="another name", wanted=wanted, remedy="Give it such a name.")
@@ -92,22 +85,12 @@ class LabelledFile:
 
     def _objects(self) -> Iterator[Row]:
         names: list[Column] = []
-        for line, content in enumerate(Text(path=self.path).lines(), start=1):
-            if not content.strip():
-                continue
-            try:
-                found = json.loads(content)
-            except ValueError as error:
-                self.refuse(line, str(error), "one JSON object a line")
-            except RecursionError:
-                self.refuse(line, "lists or objects nested too deep", "one JSON object a line")
-            if not isinstance(found, dict):
-                self.refuse(line, f"a {type(found).__name__}", "one JSON object a line")
+        for line, found in json_objects(self.path):
             names = names or [self._entry(asked, usual, found) for asked, usual in self._asked()]
             for name in names:
                 if name not in found:
                     self.refuse(line, f"only {', '.join(map(repr, found))}", "a label and a text", field=name)
-            label, text = (found[name] for name in names)
+            label, text = (found[str(name)] for name in names)
             if not isinstance(text, str):
                 self.refuse(line, f"a {type(text).__name__}", "a text", field=names[1])
             yield self._row(self._said(label, line, names[0]), text, line, names[0])
@@ -130,7 +113,7 @@ class LabelledFile:
         return str(label)
 
     def _table(self) -> Iterator[Row]:
-        rows = self._csv() if self._kind() == "csv" else self._tsv()
+        rows = csv_rows(self.path) if self._kind() == "csv" else tsv_rows(self.path, self.columns)
         first = next(rows, None)
         if first is None:
             raise DataError(where=str(self.path), got="no rows", wanted="a label and a text in each row")
@@ -177,29 +160,3 @@ class LabelledFile:
         if not label.strip():
             self.refuse(line, "nothing", "a label", field=field)
         return Row(label.strip(), text, line)
-
-    def _tsv(self) -> Iterator[tuple[int, list[str]]]:
-        most = -1 if self.columns is None else self.columns - 1
-        for line, content in enumerate(Text(path=self.path).lines(), start=1):
-            if not content.strip(" \r"):
-                continue
-            fields = content.split("\t", most)
-            if self.columns is not None and len(fields) != self.columns:
-                self.refuse(line, f"{len(fields)} fields", f"{self.columns}")
-            yield line, fields
-
-    def _csv(self) -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader((content + "\n" for content in Text(path=self.path).lines()), strict=True)
-        line = 1
-        while True:
-            try:
-                fields = next(reader, None)
-            except csv.Error as error:
-                # The limit on a field is one for the whole process, and not ours to change.
-                remedy = "Write such long texts as JSONL or TSV." if "field limit" in str(error) else ""
-                self.refuse(line, str(error), "a row of CSV", remedy)
-            if fields is None:
-                return
-            if fields:
-                yield line, fields
-            line = reader.line_num + 1

@@ -17,6 +17,8 @@ _FOLDERS: Mapping[str, tuple[str, ...]] = {
     "mnist": ("mnist", "MNIST"),
     "fashion-mnist": ("fashion-mnist", "FashionMNIST"),
     "imdb": ("imdb",),
+    "conll2003": ("conll2003", "CoNLL-2003"),
+    "glove": ("glove", "glove.6B"),
 }
 _ORIGINS: Mapping[str, str] = {
     "ptb": "Its text belongs to the Linguistic Data Consortium (LDC99T42). The preprocessed files ptb.train.txt, "
@@ -29,6 +31,9 @@ _ORIGINS: Mapping[str, str] = {
     "github.com/zalandoresearch/fashion-mnist, e.g. by torchvision.datasets.FashionMNIST",
     "imdb": "Get the Large Movie Review Dataset (aclImdb, Maas et al. 2011) from ai.stanford.edu/~amaas/data/sentiment "
     "and write imdb.train.tsv and imdb.test.tsv: label (1 or 0), stars, id and text, with tabs between them",
+    "conll2003": "The annotation is that of the CoNLL-2003 shared task (Tjong Kim Sang and De Meulder 2003); its text is "
+    "the Reuters Corpus (RCV1), which needs an agreement with NIST. Get eng.train, eng.testa and eng.testb",
+    "glove": "Get glove.6B.zip from nlp.stanford.edu/projects/glove (Pennington et al. 2014) and unpack it",
 }
 
 #: What must lie in the folder of a set that is no text for language models; each file may be compressed.
@@ -38,14 +43,18 @@ _FILES: Mapping[str, tuple[str, ...]] = {
         tuple(f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")),
     ),
     "imdb": ("imdb.train.tsv", "imdb.test.tsv"),
+    "conll2003": ("eng.train", "eng.testa", "eng.testb"),
+    "glove": ("glove.6B.100d.txt",),
 }
+#: A part of the vectors, cut to the words of a data set, serves as well.
+_INSTEAD: Mapping[str, tuple[str, ...]] = {"glove": ("glove.6B.100d.conll2003.npz",)}
 
 
 def find_data_set(name: str, *, data: Path | str | None = None) -> Path:
     """The folder of a benchmark data set, for `read_corpus`, `read_images` or `imdb_sets`.
 
     Args:
-        name: ``"ptb"``, ``"wikitext-2"``, ``"mnist"``, ``"fashion-mnist"`` or ``"imdb"``.
+        name: ``"ptb"``, ``"wikitext-2"``, ``"mnist"``, ``"fashion-mnist"``, ``"imdb"``, ``"conll2003"`` or ``"glove"``.
         data: the folder of the set, or the one that has it. When it is None, the set is looked for in the folder that
             the environment variable STATEWISE_DATA names; then in ``shared/data`` beside the working directory, and
             beside the checkout that the package runs from.
@@ -74,13 +83,14 @@ def files_of_set(name: str, folder: Path) -> tuple[Path, ...]:
     """The files of a set that is no text for language models, in a folder or below it in one called raw.
 
     Args:
-        name: ``"mnist"``, ``"fashion-mnist"`` or ``"imdb"``.
+        name: ``"mnist"``, ``"fashion-mnist"``, ``"imdb"``, ``"conll2003"`` or ``"glove"``.
         folder: that `find_data_set` found.
 
     Returns:
         None of them unless all are there.
     """
-    return next(filter(None, (find_together(place, _FILES[name]) for place in (folder, folder / "raw"))), ())
+    wanted = [_FILES[name], *([_INSTEAD[name]] if name in _INSTEAD else [])]
+    return next(filter(None, (find_together(place, each) for each in wanted for place in (folder, folder / "raw"))), ())
 
 
 def find_together(folder: Path, names: Sequence[str]) -> tuple[Path, ...]:

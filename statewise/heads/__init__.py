@@ -1,14 +1,20 @@
-"""What reads the state: distributions over words, and the likelihoods of the exponential family."""
+"""What reads the state: distributions over words and over sequences of tags, and exponential families."""
 
+from statewise.heads.crf import CRF
+from statewise.heads.crf_constraints import Constraints
+from statewise.heads.crf_score import ForbiddenPathError
 from statewise.heads.likelihoods import Bernoulli, Categorical, Gaussian, Likelihood, Poisson
 from statewise.heads.outside import apply_outside
 from statewise.heads.readout import Readout
 from statewise.heads.softmax import AdaptiveSoftmax, Head, MixtureOfSoftmaxes, Softmax
 
 __all__ = [
+    "CRF",
     "AdaptiveSoftmax",
     "Bernoulli",
     "Categorical",
+    "Constraints",
+    "ForbiddenPathError",
     "Gaussian",
     "Head",
     "Likelihood",

@@ -4,7 +4,10 @@ from statewise.models.classifier import SequenceClassifier
 from statewise.models.classifier_config import ClassifierConfig
 from statewise.models.config import LanguageModelConfig
 from statewise.models.language import LanguageModel, Losses
+from statewise.models.lexicon import Lexicon
 from statewise.models.steps import StepClassifier, StepConfig
+from statewise.models.tagger import Tagger
+from statewise.models.tagger_config import TaggerConfig
 from statewise.models.text import Score, generate, perplexity, score
 from statewise.models.traces import Trace
 
@@ -12,11 +15,14 @@ __all__ = [
     "ClassifierConfig",
     "LanguageModel",
     "LanguageModelConfig",
+    "Lexicon",
     "Losses",
     "Score",
     "SequenceClassifier",
     "StepClassifier",
     "StepConfig",
+    "Tagger",
+    "TaggerConfig",
     "Trace",
     "generate",
     "perplexity",

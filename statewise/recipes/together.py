@@ -44,22 +44,19 @@ def make_together(
         folder: where the runs go, each in a folder of its own.
         jobs: how many at a time.
         data: where the data set is; None for the usual places.
-        device: where to compute: a CPU.
+        device: where to compute. An accelerator is shared by the processes: small networks leave most of it idle.
         console: where to tell of the progress; None for silence.
     """
     if type(jobs) is not int or jobs < 1:
         raise ArgumentError(where="--jobs", got=jobs, wanted="a whole number >= 1")
-    if torch.device(device).type != "cpu":
-        raise ArgumentError(
-            where="--jobs", got=f"{jobs} on {device}", wanted="a CPU", remedy="On an accelerator runs go one by one."
-        )
     request = recipe.complete(request)
     alone = {number: step.name for number, step in enumerate(recipe.planned(request)) if step.after is None}
     # A fresh interpreter: threads of torch do not survive a fork.
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     try:
         with _interrupts_wait():
-            asked = {pool.submit(_make, recipe, request, Path(folder), data, number): alone[number] for number in alone}
+            told = (recipe, request, Path(folder), data, str(device))
+            asked = {pool.submit(_make, *told, number): alone[number] for number in alone}
         return _gather(asked, console)
     except KeyboardInterrupt:
         say(console, f"Stopping: the runs under way write where they are. {AGAIN}")
@@ -128,13 +125,15 @@ def _begin() -> None:
         _masked(signal.SIG_UNBLOCK)
 
 
-def _make(recipe: Recipe, request: Request, folder: Path, data: Path | str | None, number: int) -> tuple[str, bool]:
+def _make(
+    recipe: Recipe, request: Request, folder: Path, data: Path | str | None, device: str, number: int
+) -> tuple[str, bool]:
     """What a run came to, in words, and whether that is nothing."""
     _Worker.busy = True
     try:
         if _Worker.stopped:
             raise KeyboardInterrupt
-        maker = recipe.maker(request, folder, data=data, device=torch.device("cpu"), console=None)
+        maker = recipe.maker(request, folder, data=data, device=torch.device(device), console=None)
         try:
             measured, _ = maker.make(recipe.planned(request)[number], "")
         except DivergedError as error:

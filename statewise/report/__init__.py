@@ -2,6 +2,13 @@
 
 from statewise.report.automata_png import draw_machine, save_drawing
 from statewise.report.comparison import compare_with_published
+from statewise.report.figures_mixup import (
+    Boundary,
+    plot_against_rho,
+    plot_boundaries,
+    plot_reliability,
+    plot_singular_values,
+)
 from statewise.report.figures_states import (
     plot_centroids,
     plot_error_curves,
@@ -15,9 +22,12 @@ from statewise.report.plots import plot_curves
 from statewise.report.tables import Table
 
 __all__ = [
+    "Boundary",
     "Table",
     "compare_with_published",
     "draw_machine",
+    "plot_against_rho",
+    "plot_boundaries",
     "plot_centroids",
     "plot_curves",
     "plot_error_curves",
@@ -25,6 +35,8 @@ __all__ = [
     "plot_pixel_prototypes",
     "plot_probabilities",
     "plot_ranked",
+    "plot_reliability",
+    "plot_singular_values",
     "plot_states",
     "save_drawing",
 ]

@@ -21,6 +21,9 @@ from statewise.train.run import RunFolder
 from statewise.train.schedules import Divide, EarlyStopping
 from statewise.train.settings import TrainingSettings
 from statewise.train.step import TrainingStep
+from statewise.train.tag import TaggerResult, load_tagger, train_tagger
+from statewise.train.tag_data import TagMeasured
+from statewise.train.tag_settings import TaggerSettings
 from statewise.train.tasks import Measured
 from statewise.train.tensorboard import TensorBoard
 from statewise.train.watch import Watch
@@ -47,6 +50,9 @@ __all__ = [
     "Progress",
     "RunFolder",
     "StepPlan",
+    "TagMeasured",
+    "TaggerResult",
+    "TaggerSettings",
     "TensorBoard",
     "TrainingResult",
     "TrainingSettings",
@@ -64,10 +70,12 @@ __all__ = [
     "load_classifier",
     "load_language_model",
     "load_steps",
+    "load_tagger",
     "precisely",
     "save_classifier",
     "temperature_at",
     "train_classifier",
     "train_language_model",
     "train_steps",
+    "train_tagger",
 ]

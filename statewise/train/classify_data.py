@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -157,6 +157,19 @@ class EpochBatches:
         """
         order = np.argsort(lengths, kind="stable")
         return cls._of([order[start : start + batch] for start in range(0, len(order), batch)])
+
+    @classmethod
+    def joined(cls, some: Sequence[EpochBatches]) -> EpochBatches:
+        """The batches of several passes, one after the other.
+
+        Args:
+            some: at least one.
+
+        >>> once = EpochBatches(np.array([1, 0]), np.array([0, 1, 2]))
+        >>> EpochBatches.joined([once, once]).bounds
+        array([0, 1, 2, 3, 4])
+        """
+        return cls._of([each.places[part] for each in some for part in each.slices()])
 
     @classmethod
     def _of(cls, batches: list[npt.NDArray[np.int64]]) -> EpochBatches:

@@ -145,7 +145,7 @@ class ExampleRun(Generic[Model]):
             training = ExampleTraining(model.to(device), self.task, settings, **sets, device=device, graph=graph)
             free = may_differ(settings)
             if resume and "training.epochs" in free:
-                _refuse_fewer(Path(folder), settings.epochs)
+                refuse_fewer(Path(folder), settings.epochs)
             known = defaults_of(self.config, settings)
             with RunFolder.create(folder, described, resume=resume, may_differ=free, defaults=known) as run:
                 driver = _ExampleDriver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
@@ -154,8 +154,13 @@ class ExampleRun(Generic[Model]):
                 return driver.finish({name: OnDevice(each, device) for name, each in tests.items()})
 
 
-def _refuse_fewer(folder: Path, epochs: int) -> None:
-    """Refuse fewer epochs than a run has: its settings would tell of a run that never was."""
+def refuse_fewer(folder: Path, epochs: int) -> None:
+    """Refuse fewer epochs than a run has: its settings would tell of a run that never was.
+
+    Args:
+        folder: of the run.
+        epochs: that it shall have.
+    """
     path = folder / "resume.safetensors"
     if not path.exists():
         return

@@ -11,31 +11,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from statewise.errors import DivergedError
 from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.classify_data import EpochBatches, OnDevice
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.curriculum import Curriculum, NoiseRamp, temperature_at
-from statewise.train.distributed import World
-from statewise.train.driver import Snapshot
-from statewise.train.found import Best, Position
+from statewise.train.epochs import EpochTraining
+from statewise.train.found import Best
 from statewise.train.language import Update
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.schedules import Divide, set_lr
-from statewise.train.snapshot import check_device, generators, load_generators, load_moments, moments, part
 from statewise.train.step import TrainingStep
 from statewise.train.tasks import Measured, Task, measure
 from statewise.train.watch import Watch
-from statewise.train.weights import check_weights, keep_weights, lent_weights, restore_weights
+from statewise.train.weights import keep_weights, lent_weights
 
 DECAY = 0.9  # of RMSprop's mean, without momentum: how Wang & Niepert's "momentum 0.9" must be read
 
 
-class ExampleTraining:
+class ExampleTraining(EpochTraining):
     """The training of a classifier: everything that changes while it runs, and how.
-
-    All that is drawn comes from torch's global generator of the device, so that a captured step can draw; whoever runs
-    this keeps that generator for it, as :func:`~statewise.train.train_classifier` does.
 
     Args:
         model: what is trained, on ``device``.
@@ -46,6 +40,9 @@ class ExampleTraining:
         device: where.
         graph: as for :class:`TrainingStep`; idle for sequences of several lengths, which no graph can hold.
     """
+
+    best: Best
+    settings: ClassifierSettings
 
     def __init__(
         self,
@@ -58,9 +55,8 @@ class ExampleTraining:
         device: torch.device,
         graph: Any = "auto",
     ) -> None:
-        self.model, self.task, self.settings, self.device = model, task, settings, device
-        self.train, self.valid, self.world = train, valid, World()
-        self.position, self.best, self.lr = Position(), Best(), settings.lr
+        super().__init__(model, settings, Best(), device=device, sums=2)  # of losses, and of wrong answers
+        self.task, self.train, self.valid = task, train, valid
         self.centroids, self.begin = any(model.config.centroids), model.config.temperature
         rates = {"lr": settings.lr, "weight_decay": settings.weight_decay, "alpha": DECAY}
         self.optimizer = build_optimizer(settings.optimizer, model.parameters(), **rates)  # type: ignore[arg-type]
@@ -80,18 +76,9 @@ class ExampleTraining:
         # On a CPU nothing waits, and a look after every step finds the first tensor that went wrong.
         self.watch = Watch(every=1 if device.type == "cpu" else 50, diverged=None if harder else 1.0)
         graph = False if train.ragged else graph
-        # Through hundreds of steps a gradient may overflow once in a while, where the loss does not: it is left out.
-        self.skipped = torch.zeros((), dtype=torch.int64, device=device)
         options = {"clip": settings.clip, "graph": graph, "skipped": self.skipped}
         self.step = TrainingStep(model, self._loss, self.optimizer, **options)
-        self.sums = torch.zeros(2, dtype=torch.float64, device=device)  # of losses, and of wrong answers
-        self.checkpoint: str | None = None  # the last good resume point, for the error of a run that comes to nothing
         self._planned: tuple[tuple[int, int], EpochBatches, Tensor] | None = None
-
-    @property
-    def remaining(self) -> int:
-        """How many updates the epoch still has."""
-        return len(self._batches()[0]) - self.position.batch
 
     @property
     def finished(self) -> bool:
@@ -113,9 +100,7 @@ class ExampleTraining:
         """Validate, keep the best, and let the rules act; gives the record of the epoch."""
         self.watch.look(model=self.model, checkpoint=self.checkpoint)
         batches, _ = self._batches()
-        skipped = int(self.skipped)
-        if skipped == len(batches):
-            raise self._nothing_learnt(skipped)
+        skipped = self._skipped_in(len(batches))
         answers = len(batches.places) * self.train.answers
         train_loss, train_error = (self.sums / answers).tolist()
         longest, temperature, noise = self.curriculum.longest, self.model.config.temperature, self.noise.noise
@@ -141,9 +126,7 @@ class ExampleTraining:
             set_lr(self.optimizer, self.lr)
             self.divide.observe(soft.loss, self.optimizer)
             self.lr = float(self.optimizer.param_groups[0]["lr"])
-        self.position.batch = 0
-        self.sums.zero_()
-        self.skipped.zero_()
+        self._close()
         return record
 
     def measured(self, examples: OnDevice) -> tuple[Measured, Measured | None]:
@@ -168,52 +151,6 @@ class ExampleTraining:
     def begin_with_these(self) -> None:
         """Take the weights of now for the best so far."""
         self._keep(*self.measured(self.valid))
-
-    def snapshot(self) -> Snapshot:
-        """All that the rest of the run depends on: tensors, and what JSON can hold."""
-        tensors = {f"model.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
-        tensors |= {f"best.{name}": weight for name, weight in self.best.weights.items()}
-        tensors |= {f"optimizer.{name}": tensor for name, tensor in moments(self.optimizer)}
-        tensors |= {"sums": self.sums, "skipped": self.skipped, **generators(self.device)}
-        document = {"position": vars(self.position), "best": self.best.state(), "lr": self.lr}
-        document |= {"device": self.device.type}
-        return tensors, document | {name: rule.state() for name, rule in self._rules().items()}
-
-    def restore(self, tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`snapshot` gave.
-
-        Args:
-            tensors: on the CPU.
-            document: the rest.
-        """
-        check_device(document["device"], self.device)
-        restore_weights(self.model, part(tensors, "model"))
-        weights = {name: tensor.to(self.device) for name, tensor in part(tensors, "best").items()}
-        if weights:  # before the first validation there is no best
-            check_weights(self.model, weights, where="resume, the best model")
-        self.best = Best.of(document["best"], weights)
-        self.position, self.lr = Position(**document["position"]), float(document["lr"])
-        load_moments(self.optimizer, part(tensors, "optimizer"))
-        self.sums.copy_(tensors["sums"])
-        self.skipped.copy_(tensors["skipped"])
-        load_generators(tensors, self.device)
-        for name, rule in self._rules().items():
-            rule.load_state(document[name])
-
-    def _nothing_learnt(self, updates: int) -> DivergedError:
-        """The error for an epoch that has not moved the weights."""
-        last = "" if self.checkpoint is None else f" The last weights are in {self.checkpoint}."
-        return DivergedError(
-            where=f"training, epoch {self.position.epoch + 1}",
-            got=f"a gradient that overflowed in each of its {updates} updates",
-            wanted="finite gradients",
-            remedy="Begin a new run with a lower learning rate (lr=, --lr), a gradient clipped at a smaller norm "
-            f"(clip=, --clip), or a smaller forget_bias (--forget-bias).{last}",
-            step=self.position.updates,
-            culprit="the gradient",
-            fraction=1.0,
-            checkpoint=self.checkpoint,
-        )
 
     def _rank(self, soft: Measured, hard: Measured | None) -> tuple[float, ...]:
         """Where transitions are trained to be hard, it counts how well they are."""
@@ -267,17 +204,22 @@ class ExampleTraining:
         self.model.retune(**changed)
         return True
 
+    def _best_of(self, state: Mapping[str, Any], weights: dict[str, Tensor]) -> Best:
+        return Best.of(state, weights)
+
+    def _planned_batches(self) -> EpochBatches:
+        return self._batches()[0]
+
     def _batches(self) -> tuple[EpochBatches, Tensor]:
         """The batches of this epoch, the same whenever they are asked for."""
         key = self.position.epoch, self.curriculum.longest
         if self._planned is None or self._planned[0] != key:
-            generator = torch.Generator().manual_seed(self.settings.seed + (self.position.epoch << 32))
             batches = EpochBatches.shuffled(
                 self.train.lengths,
                 batch=self.settings.batch,
                 longest=self.curriculum.longest,
                 bucket=self.settings.bucket,
-                generator=generator,
+                generator=self._order(),
             )
             self._planned = key, batches, torch.from_numpy(batches.places).to(self.device)
         return self._planned[1], self._planned[2]

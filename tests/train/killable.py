@@ -13,14 +13,16 @@ from typing import Any
 
 import torch
 
-from statewise.data import sample_corpus, tomita_sets
-from statewise.models import ClassifierConfig, LanguageModelConfig
+from statewise.data import hidden_markov_sentences, sample_corpus, tomita_sets
+from statewise.models import ClassifierConfig, LanguageModelConfig, TaggerConfig
 from statewise.train import (
     Checkpoints,
     ClassifierSettings,
+    TaggerSettings,
     TrainingSettings,
     train_classifier,
     train_language_model,
+    train_tagger,
 )
 from train.forks import LIMIT, serve
 
@@ -33,6 +35,8 @@ ADAM = TrainingSettings(
 SGD = replace(ADAM, bptt=40, optimizer="sgd", lr=90.0, divide=1.01)
 NOISY_STATES = ClassifierConfig(hidden=8, centroids=(4,), transition="noisy")
 CLASSIFIER = ClassifierSettings(epochs=7, lr=0.02, batch=16, curriculum_start=3, curriculum_step=4, curriculum_every=1)
+NAMES = TaggerConfig(hidden=6, words=5, characters=3, character_hidden=3)
+TAGGER = TaggerSettings(epochs=6, batch=8, bucket=2, rho=0.3, mixup="through-time", crf_mode="coupled")
 KINDS: dict[str, tuple[Any, Any]] = {
     # Nothing random, so that processes can be compared.
     "plain": (PLAIN, ADAM),
@@ -44,6 +48,12 @@ KINDS: dict[str, tuple[Any, Any]] = {
     # All that changes from epoch to epoch: lengths, noise, temperature and rate.
     "classifier": (NOISY_STATES, replace(CLASSIFIER, temperature_end=0.5, solved=0.6, schedule="plateau", patience=2)),
     "cosine": (NOISY_STATES, replace(CLASSIFIER, epochs=3, optimizer="rmsprop", schedule="cosine")),
+    # A rate so high that the plateau comes.
+    "tagger": (NAMES, replace(TAGGER, lr=2.0, schedule="plateau", step_every=1, patience=4)),
+    "doubled tagger": (
+        replace(NAMES, head="softmax", noise="gaussian", gamma=0.3),
+        replace(TAGGER, epochs=3, optimizer="adam", lr=0.02, mixup="pre-output", pairing="double", schedule="cosine"),
+    ),
 }
 
 
@@ -79,7 +89,10 @@ def main(words: list[str]) -> None:
     config, settings = KINDS[options.kind]
     checkpoints = Checkpoints(updates=options.every)
     common: dict[str, Any] = {"resume": True, "checkpoints": checkpoints, "on_epoch": on_epoch}
-    if isinstance(config, ClassifierConfig):
+    if isinstance(config, TaggerConfig):
+        made = hidden_markov_sentences(train=40, valid=20, test=20)
+        train_tagger(config, settings, made.train, made.valid, {"test": made.test}, options.folder, **common)
+    elif isinstance(config, ClassifierConfig):
         train, valid = tomita_sets(1, 0)
         train_classifier(config, settings, train, valid, {"test": valid}, options.folder, **common)
     else:

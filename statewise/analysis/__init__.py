@@ -1,0 +1,23 @@
+"""What can be measured on any trained network: where its states lie, and how far its probabilities can be believed."""
+
+from statewise.analysis.calibration import Calibration, CalibrationTally, calibration
+from statewise.analysis.leakage import Leakage, head_leakage
+from statewise.analysis.ranks import effective_rank, participation_ratio, stable_rank
+from statewise.analysis.spectrum import Spectrum, every_spectrum, spectrum
+from statewise.analysis.temperature import FittedTemperature, fit_temperature
+
+__all__ = [
+    "Calibration",
+    "CalibrationTally",
+    "FittedTemperature",
+    "Leakage",
+    "Spectrum",
+    "calibration",
+    "effective_rank",
+    "every_spectrum",
+    "fit_temperature",
+    "head_leakage",
+    "participation_ratio",
+    "spectrum",
+    "stable_rank",
+]

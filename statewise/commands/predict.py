@@ -1,0 +1,96 @@
+"""``statewise predict``: the tags of sentences, or the classes of texts, by a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentParser
+from rich.console import Console
+
+from statewise.commands.predict_classes import predict_classes
+from statewise.commands.predict_tags import predict_tags
+from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread
+from statewise.commands.tagger_run import task_of
+from statewise.errors import ArgumentError, RunFolderError
+from statewise.files import atomic_file
+from statewise.train.tag import TASK
+from statewise.train.tasks import CLASSES
+from statewise.train.telling import say
+
+FORMATS = ("columns", "jsonl")
+KINDS = ("text", "columns", "jsonl", "csv", "tsv")
+#: What only one kind of run listens to.
+_HEARD = {TASK: ("token", "sentence", "comments", "vectors", "context"), CLASSES.name: ("text",)}
+
+
+def parser() -> ArgumentParser:
+    """The options of the command."""
+    made = command_parser(
+        "Tag the words of sentences, or name the classes of texts, by a trained model. Sentences may also come with "
+        "tags, which are not looked at."
+    )
+    add = made.add_argument
+    add("run", type=str, help="the folder of a run of statewise train tag or classify")
+    add("file", type=str, help="a text with a sentence a line and blanks between its words (.txt); or a word a line, "
+        ".jsonl, .csv, .tsv")  # fmt: skip
+    add("--out", type=str, help="the file to write; else the result is printed")
+    add("--format", choices=FORMATS, default="columns", help="columns with a tab between, or an object a line")
+    add("--probabilities", action="store_true", help="write how probable each tag is, or each class")
+    add("--kind", choices=KINDS, help="what the file is, where its name does not say")
+    add("--token", type=str, help="tagger: the column of the words, as in statewise train tag")
+    add("--sentence", type=str, help="tagger: the column that numbers the sentences of a table")
+    add("--comments", action="store_true", help="tagger: leave out lines that begin with #")
+    add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where its "
+        "own are; or glove")  # fmt: skip
+    add("--context", type=str, help="tagger: a file with the further vector of each word, if the run has such")
+    add("--text", type=str, help="classifier: the column of the texts, by name or by number from 0")
+    add("--device", **DEVICE)
+    return made
+
+
+def run(arguments: Any, console: Console) -> None:
+    """Predict, and print or write.
+
+    Args:
+        arguments: as the parser gives them.
+        console: where to print.
+    """
+    task, device = task_of(arguments.run), find_device(arguments.device)
+    _refuse(arguments, task)
+    with one_thread(device.type == "cpu"):
+        predict = predict_tags if task == TASK else predict_classes
+        lines = predict(arguments, device=device)
+        if arguments.out is None:
+            console.file.writelines(lines)
+            return
+        count = _write(Path(arguments.out).expanduser(), lines)
+    say(console, f"Written: {arguments.out}, {count:,} {'sentences' if task == TASK else 'texts'}")
+
+
+def _refuse(arguments: Any, task: str) -> None:
+    """Refuse runs of other kinds, and options that would do nothing."""
+    if task not in _HEARD:
+        remedy = "statewise evaluate scores a text by it, statewise generate goes on from a prompt."
+        raise RunFolderError(
+            where=arguments.run,
+            got=f"a run of the task {task!r}",
+            wanted="a tagger or a classifier",
+            remedy=remedy if task == "language model" else "",
+        )
+    for other, names in _HEARD.items():
+        for name in names if other != task else ():
+            if getattr(arguments, name):
+                wanted = f"no such option for a run of the task {task!r}"
+                raise ArgumentError(where=f"--{name}", got=str(getattr(arguments, name)), wanted=wanted)
+
+
+def _write(path: Path, lines: Iterable[str]) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with atomic_file(path, "w") as file:
+        for line in lines:
+            file.write(line)
+            count += 1
+    return count

@@ -1,0 +1,221 @@
+"""``statewise train tag``: a tagger of words, and whether mixing sentences helps on the user's own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from jsonargparse import ArgumentParser
+from rich.console import Console
+
+from statewise.commands.compare import asked_before
+from statewise.commands.curves import curves
+from statewise.commands.fields import add_fields, from_fields
+from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, one_thread
+from statewise.commands.tag_compare import compare_mixing
+from statewise.commands.tagged import ENCODING, FILES, Tagged, find_vectors, read_sets
+from statewise.errors import ArgumentError, RunFolderError
+from statewise.models import TaggerConfig
+from statewise.train import RunFolder, TaggerResult, TaggerSettings, train_tagger
+from statewise.train.tag import TASK
+from statewise.train.telling import say
+
+#: For sentences of a person's own, on a small machine; the dataclasses' own defaults are those of the paper.
+MODEL: Mapping[str, Any] = {"hidden": 100}
+TRAINING: Mapping[str, Any] = {"epochs": 30, "batch": 16, "bucket": 10, "optimizer": "adam", "lr": 0.005}
+SGD_LR = 0.1  # of the paper, which trains by plain gradients
+SMALL = 128  # units up to which one thread is faster than several
+_ENCODINGS = ("bioes", "iob2", "iob1")
+_SOURCE = ("data", *FILES, "encoding", "vectors")
+
+
+def parser() -> ArgumentParser:
+    """The options of the command."""
+    made = command_parser(
+        "Train a tagger, which gives every word of a sentence a tag: names in a text, parts of speech. After every epoch "
+        "it is validated, and the best one is tested. Killed at any moment, it goes on with --resume."
+    )
+    add = made.add_argument
+    add("--data", type=str, help="a file of tagged words: a word a line and its tag in another column, a blank line "
+        "after each sentence (.conll and others), or .jsonl, .csv, .tsv; or conll2003; or sample for a synthetic one")  # fmt: skip
+    add("--valid", type=str, help="a file to choose the best model by; else a tenth of the sentences is held back, but "
+        "not with --keep last")  # fmt: skip
+    add("--test", type=str, nargs="+", help="files to test the model on")
+    add("--token", type=str, help="the column of the words in these files: its place from 0, or its name; else the "
+        "first, or the one called token, word, tokens or words")  # fmt: skip
+    add("--tag", type=str, help="the column of the tags, likewise, from the end if negative; else the last, or the one "
+        "called tag, label, tags, labels or ner_tags")  # fmt: skip
+    add("--sentence", type=str, help="the column that numbers the sentences of a table with a word a row")
+    add("--scheme", type=str, help="how tags mark spans: iob1, iob2, bioes, or none if they mark none; auto finds it "
+        "out (default: auto)")  # fmt: skip
+    add("--encoding", choices=_ENCODINGS, help=f"the scheme in which spans are learnt (default: {ENCODING}); predict "
+        "writes that of the files")  # fmt: skip
+    add("--repair", action="store_true", help="read tags that cannot stand where they do as conlleval does")
+    add("--comments", action="store_true", help="leave out lines that begin with #")
+    add("--vectors", type=str, help="word vectors to begin with: a file as GloVe writes it, an .npz, or glove for those "
+        "of the benchmark; else they are learnt")  # fmt: skip
+    add("--context", type=str, nargs="+", help="files with a further vector for each word, one file for each of --data, "
+        "--valid and --test in this order (.npz or .safetensors)")  # fmt: skip
+    add("--compare", action="store_true", help="train the same tagger without mixing and with each kind of it, and tell "
+        "by how much each is better")  # fmt: skip
+    add("--out", type=str, help="the folder of the run; else runs/ and the name of the file")
+    add("--resume", action="store_true", help="go on with the run in the folder, with its settings; more --epochs than "
+        "it had continue it, unless the rate falls to the last one")  # fmt: skip
+    add("--device", **DEVICE)
+    add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
+    add("--quiet", action="store_true", help="print the result only")
+    add_fields(made, TaggerConfig, title="the model", defaults=MODEL)
+    add_fields(made, TaggerSettings, title="its training", defaults=TRAINING)
+    return made
+
+
+def run(asked: Any, console: Console) -> None:
+    """Train, and tell what to do next.
+
+    Args:
+        asked: the options.
+        console: where to print.
+    """
+    if asked.compare and asked.mixup is not None:
+        raise ArgumentError(where="--compare", got="--mixup with it", wanted="neither or one: every kind is compared")
+    device = find_device(asked.device)
+    there = _there(asked) if asked.resume else {}
+    config = TaggerConfig(**{**MODEL, **there.get("model", {}), **from_fields(TaggerConfig, vars(asked))})
+    settings = settings_of(asked, there.get("training", {}))
+    source = source_of(asked, there)
+    sets = read_sets(source, seed=settings.seed, valid=settings.keep == "best", test=asked.compare)
+    source["scheme"] = sets.scheme  # in which predictions are written
+    folder = Path(asked.out or f"runs/{sets.name}{'-compared' if asked.compare else ''}")
+    check_taken(folder, asked)
+    told = None if asked.quiet else console
+    words = (sentence for each in sets.all for sentence in each.sentences)
+    options: dict[str, Any] = {"vectors": find_vectors(source.get("vectors"), words), "context": sets.context}
+    options |= {"device": device, "resume": asked.resume, "source": source}
+    say(told, describe_run(config, settings, sets, device, folder))
+    few = device.type == "cpu" and config.hidden <= SMALL
+    with one_thread(few), _way_on(folder, asked, console):
+        if asked.compare:
+            compare_mixing(config, settings, sets, folder, console=console, told=told, drawn=asked.tensorboard, **options)
+            return
+        with curves(folder, wanted=asked.tensorboard) as write:
+            parts = (sets.train, sets.valid, sets.tests)
+            result = train_tagger(config, settings, *parts, folder, console=told, on_epoch=write, **options)
+    _tell(console, result, settings)
+
+
+def settings_of(asked: Any, there: Mapping[str, Any]) -> TaggerSettings:
+    """How it is trained: what was given, else what the run in the folder has, else the defaults.
+
+    Args:
+        asked: the options.
+        there: the settings of a run that goes on.
+    """
+    whole = {**there, **from_fields(TaggerSettings, vars(asked))}
+    usual = TRAINING if whole.get("optimizer", TRAINING["optimizer"]) != "sgd" else {**TRAINING, "lr": SGD_LR}
+    return TaggerSettings(**{**usual, **whole})
+
+
+def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the sentences are, and how they are read.
+
+    Args:
+        asked: the options.
+        there: what the run that goes on was told.
+    """
+    before = there.get("source", {})
+    found = {name: getattr(asked, name) or before.get(name) for name in _SOURCE}
+    found = {name: value for name, value in found.items() if value}
+    if "data" not in found:
+        raise ArgumentError(
+            where="--data",
+            got="nothing",
+            wanted="tagged sentences",
+            remedy="Name a file with a word and its tag a line; --data sample takes synthetic ones.",
+        )
+    return {name: _absolute(value) if name in _PLACES else value for name, value in found.items()}
+
+
+def check_taken(folder: Path, asked: Any) -> None:
+    """Refuse a folder with a run that nobody wants to go on with.
+
+    Args:
+        folder: that was named.
+        asked: the options.
+    """
+    if asked.compare:
+        check_new(folder, asked.resume, within=("standard", "input", "pre-output", "through-time"))
+    else:
+        check_new(folder, asked.resume)
+
+
+def describe_run(
+    config: TaggerConfig, settings: TaggerSettings, sets: Tagged, device: torch.device, folder: Path
+) -> str:
+    """A run in two lines, before it begins."""
+    held = "" if sets.valid is None else f", {len(sets.valid):,} to choose by"
+    sizes = f"{len(sets.train):,} sentences to train on{held}"
+    kinds = f"{len(sets.train.tag_names)} tags ({sets.scheme}{'' if sets.scheme == sets.train.scheme else f' as {sets.train.scheme}'})"
+    ways = "both ways" if config.bidirectional else "one way"
+    network = f"{config.cell} of {config.layers} x {config.hidden} units {ways}, {config.head}"
+    mixed = "" if settings.mixup == "none" else f", {settings.mixup} mixup"
+    return f"{sets.name}: {sizes}; {kinds}\n{network}{mixed}; {settings.epochs} epochs on {device}, in {folder}"
+
+
+_PLACES = ("data", "valid", "test", "context", "vectors")
+
+
+def _absolute(named: Any) -> Any:
+    if isinstance(named, list):
+        return [_absolute(each) for each in named]
+    place = Path(named).expanduser()
+    return str(place.resolve()) if place.is_file() else named
+
+
+def _there(asked: Any) -> dict[str, Any]:
+    """What the run that goes on was told; nothing if there is none yet."""
+    if not asked.out:
+        raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
+    folder = Path(asked.out)
+    if asked.compare:
+        return asked_before(folder)
+    if not (folder / "config.json").exists():
+        return {}
+    told = RunFolder(folder).config()
+    if told.get("task") != TASK:
+        got, wanted = f"a run of the task {told.get('task')!r}", "a run of statewise train tag"
+        raise RunFolderError(where=str(folder), got=got, wanted=wanted, remedy="Name another folder (--out).")
+    return told
+
+
+@contextmanager
+def _way_on(folder: Path, asked: Any, console: Console) -> Iterator[None]:
+    """A region in which Ctrl-C says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder.exists():
+            compare = " --compare" if asked.compare else ""
+            say(console, f"Stopped. Go on:\n  statewise train tag{compare} --resume --out {shlex.quote(str(folder))}")
+        raise
+
+
+def _tell(console: Console, result: TaggerResult, settings: TaggerSettings) -> None:
+    folder = shlex.quote(str(result.folder))
+    tests = RunFolder(result.folder).metrics()[-1]["tests"]
+    for name, measured in {**({} if result.valid is None else {"valid": result.valid}), **result.tests}.items():
+        trust = f", calibration error {100 * tests[name]['ece']:.2f} %" if name in tests else ""
+        say(console, f"{name}: {measured}{trust}")
+    say(console, f"Kept after epoch {result.best_epoch} of {result.epochs} ({result.seconds:.0f} s).")
+    say(console, "Next:")
+    say(console, f"  statewise predict {folder} FILE")
+    say(console, f"  statewise evaluate {folder} --data FILE")
+    if settings.plans_ahead:
+        say(console, "  A longer run is a new one (--out): how the rate falls was planned to the last epoch.")
+    elif result.epochs < settings.epochs:
+        say(console, f"  statewise train tag --resume --out {folder} --patience {2 * (settings.patience or 1)}")
+    else:
+        say(console, f"  statewise train tag --resume --out {folder} --epochs {2 * result.epochs}")

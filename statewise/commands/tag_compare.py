@@ -1,0 +1,182 @@
+"""The same tagger without mixing and with each kind of it: what helps on these sentences, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from statewise.commands.compare import COMPARED, note
+from statewise.commands.curves import curves
+from statewise.commands.tagged import Tagged
+from statewise.data import compare_spans
+from statewise.data.span_comparison import SpanComparison
+from statewise.errors import DivergedError
+from statewise.models import TaggerConfig
+from statewise.report import Table
+from statewise.train import RunFolder, TaggerResult, TaggerSettings, TagMeasured, train_tagger
+from statewise.train.settings import as_json
+from statewise.train.tag_folder import Tags, read_given, tagged_path
+from statewise.train.tag_settings import MIXUPS
+from statewise.train.telling import say
+
+STANDARD = "standard"
+#: The kinds of training, by the folders of their runs.
+VARIANTS: Mapping[str, str] = {STANDARD if name == "none" else name: name for name in MIXUPS}
+SURE = 0.05  # a difference that chance would make less often is told as one
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a kind of training came to on a test set.
+
+    Attributes:
+        valid: how it does on the validation set; None without one.
+        f1: of the spans of the test set.
+        loss: the mean over its sentences of the negative log-likelihood.
+        ece: the expected calibration error, token by token.
+        against: the comparison with the standard training; None of itself.
+        best_epoch: whose weights were kept.
+        seconds: how long it took.
+    """
+
+    valid: TagMeasured | None
+    f1: float
+    loss: float
+    ece: float
+    against: SpanComparison | None
+    best_epoch: int
+    seconds: float
+
+
+def compare_mixing(
+    config: TaggerConfig,
+    settings: TaggerSettings,
+    sets: Tagged,
+    folder: Path,
+    *,
+    console: Console,
+    told: Console | None,
+    drawn: bool,
+    source: Mapping[str, Any],
+    **options: Any,
+) -> dict[str, Variant]:
+    """Train each variant with the same seed, and print how each does beside the standard one.
+
+    Args:
+        config: the tagger.
+        settings: how each variant is trained, but for what is mixed.
+        sets: the sentences; compared on the first test set.
+        folder: gets a folder for each variant, and a file that says what was asked.
+        console: where to print the table.
+        told: where to tell of the progress.
+        drawn: whether each variant's curves are written too.
+        source: where the sentences came from.
+        **options: as for :func:`~statewise.train.train_tagger`.
+    """
+    document = {"model": as_json(config), "training": as_json(settings), "source": dict(source)}
+    if not options["resume"] or not (folder / COMPARED).exists():
+        note(folder, document)
+    results: dict[str, TaggerResult] = {}
+    failed: dict[str, DivergedError] = {}
+    for name, mixup in VARIANTS.items():
+        say(told, f"{name}:")
+        variant = replace(settings, mixup=mixup)
+        try:
+            with curves(folder / name, wanted=drawn) as write:
+                parts = (sets.train, sets.valid, sets.tests)
+                more = {"source": source, "console": told, "on_epoch": write, **options}
+                results[name] = train_tagger(config, variant, *parts, folder / name, **more)
+                note(folder, document)  # not before: what is refused is not what the folder has
+        except DivergedError as error:
+            failed[name] = error
+            say(told, f"{name} came to nothing: {error}")
+    if not results:
+        raise next(iter(failed.values()))
+    test = next(iter(sets.tests))
+    found = judged(results, test, spans=sets.scheme != "none")
+    lost = [f"{name} came to nothing: {error}" for name, error in failed.items()]
+    gains(found, test, lost).print(console)
+    return found
+
+
+def judged(results: Mapping[str, TaggerResult], test: str, *, spans: bool) -> dict[str, Variant]:
+    """What runs came to on a test set, beside the standard one.
+
+    Args:
+        results: by name.
+        test: the name of the set.
+        spans: whether tags mark spans; else each is judged by itself.
+    """
+    given = {name: read_given(tagged_path(result.folder, test)) for name, result in results.items()}
+    if not spans:
+        given = {name: (_alone(right), _alone(tags)) for name, (right, tags) in given.items()}
+    found = {}
+    for name, result in results.items():
+        against = None
+        if name != STANDARD and STANDARD in results:
+            against = compare_spans(given[name][0], given[name][1], given[STANDARD][1])
+        record = RunFolder(result.folder).metrics()[-1]["tests"][test]
+        numbers = (record["f1"], record["loss"], record["ece"])
+        found[name] = Variant(result.valid, *numbers, against, result.best_epoch, result.seconds)
+    return found
+
+
+def gains(found: Mapping[str, Variant], test: str, lost: list[str]) -> Table:
+    """The variants beside each other, and what the numbers say.
+
+    Args:
+        found: by name.
+        test: the set that they are compared on.
+        lost: what is to be said of others.
+    """
+    columns = ("training", "valid F1 %", "F1 %", "gain", "p", "loss", "ECE %", "best epoch", "seconds")
+    rows = [
+        [name, "-" if one.valid is None else f"{100 * one.valid.f1:.2f}", f"{100 * one.f1:.2f}", *_gain(one.against)]
+        + [f"{one.loss:.3f}", f"{100 * one.ece:.2f}", str(one.best_epoch), f"{one.seconds:.0f}"]
+        for name, one in found.items()
+    ]
+    told = (
+        f"On {test}: F1 of spans by the rules of conlleval (of tags without spans the accuracy); gain: by how much it is "
+        "higher than without mixing; p: how often chance alone would make such a gain or loss, by exchanging the tags of "
+        "whole sentences; loss: of a sentence, in nats; ECE: how far probabilities are from how often they are right."
+    )
+    return Table(columns=columns, rows=rows, notes=[conclusion(found), told, *lost])
+
+
+def conclusion(found: Mapping[str, Variant]) -> str:
+    """What the numbers say, in a sentence: validation chooses, the test tells how good the choice is.
+
+    Args:
+        found: by name.
+    """
+    standard, told = found.get(STANDARD), list[str]()
+    chosen = {name: one.valid for name, one in found.items() if one.valid is not None}
+    if chosen:
+        best = max(chosen, key=lambda name: (chosen[name].f1, -chosen[name].loss))
+        told.append(f"Best by validation is {best}{_beside(found[best].against)}.")
+    if standard is not None:
+        least = min(found, key=lambda name: found[name].loss)
+        share = f"{100 * (1 - found[least].loss / standard.loss):.0f} %"
+        lowest = f"The lowest loss is that of {least}, {share} below the standard one."
+        told.append("Mixing does not lower the loss." if least == STANDARD else lowest)
+    return " ".join(told)
+
+
+def _beside(against: SpanComparison | None) -> str:
+    if against is None:
+        return ""
+    sure = "more than chance" if against.p_value < SURE else "which may be chance"
+    return f", whose F1 is {100 * against.difference:+.2f} points from the standard one's, {sure}"
+
+
+def _gain(against: SpanComparison | None) -> tuple[str, str]:
+    return ("-", "-") if against is None else (f"{100 * against.difference:+.2f}", f"{against.p_value:.3f}")
+
+
+def _alone(tags: Tags) -> Tags:
+    """Tags that mark no spans as spans of one token each, whose F1 is the accuracy."""
+    return tuple(tuple(f"S-{tag}" for tag in row) for row in tags)

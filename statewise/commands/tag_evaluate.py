@@ -1,0 +1,115 @@
+"""How well a trained tagger tags sentences: by type of span, by two conventions, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from statewise.commands.tagged import Context, encoded, find_context, read_file, read_sets
+from statewise.commands.tagger_run import load_for
+from statewise.data import SpanScores, TaggedSentences, score_spans
+from statewise.data.tables import name_ending
+from statewise.errors import ArgumentError
+from statewise.models import Tagger
+from statewise.report import Table
+from statewise.train import RunFolder
+from statewise.train.precision import precisely, while_evaluating
+from statewise.train.tag_data import TagSet, calibrate, judged, predict
+
+#: What a tagger's run listens to.
+HEARD = ("run", "data", "split", "batch", "vectors", "context", "device")
+BATCH = 256
+COLUMNS = ("type", "precision %", "recall %", "F1 %", "strict F1 %", "spans", "found")
+
+
+def evaluate_tagger(asked: Any, console: Console, device: torch.device) -> None:
+    """Score tagged sentences, and print a table for each set.
+
+    Args:
+        asked: the options.
+        console: where to print.
+        device: where to compute.
+    """
+    for name, value in vars(asked).items():
+        if name not in HEARD and value not in (None, "off", False):
+            raise ArgumentError(where=f"--{name}", got=str(value), wanted="no such option for a tagger's run")
+    told = RunFolder(asked.run).config()
+    sets = list(_sets(asked, told))
+    words = [sentence for _, each, _ in sets for sentence in each.sentences]
+    tagger, _ = load_for(asked.run, words, vectors=asked.vectors, device=device)
+    with precisely(while_evaluating(told["training"]["precision"]), device):
+        for name, each, context in sets:
+            score(tagger, each, name, context, batch=asked.batch or BATCH).print(console)
+
+
+def score(tagger: Tagger, gold: TaggedSentences, name: str, context: Context | None, *, batch: int) -> Table:
+    """What a tagger does on a set, as a table.
+
+    Args:
+        tagger: the model.
+        gold: the set, in the scheme of the tagger.
+        name: of the set.
+        context: vectors from outside; None for none.
+        batch: how many sentences run at once.
+    """
+    examples = TagSet(tagger.lexicon, gold, context=context, where=name)
+    nll, tagged = predict(tagger, examples, batch=batch)
+    found, trust = judged(gold, tagged, nll=nll), calibrate(tagger, examples, batch=batch)
+    rows = []
+    if gold.scheme != "none":
+        conll, strict = (score_spans(gold, tagged, convention, gold.scheme) for convention in ("conll", "strict"))
+        rows = list(_rows(conll, strict))
+    strange = examples.encoded.unknown
+    notes = [
+        f"accuracy {100 * found.accuracy:.2f} %, loss {found.loss:.4f} a sentence, calibration error "
+        f"{100 * trust.ece:.2f} % (mean confidence {100 * trust.mean_confidence:.2f} %); {found.sentences:,} sentences, "
+        f"{found.tokens:,} words, {strange:,} of them without a vector",
+    ]
+    return Table(columns=COLUMNS, rows=rows, title=name, notes=notes)
+
+
+def _rows(conll: SpanScores, strict: SpanScores) -> Iterator[list[str]]:
+    """A row for each type, and one for all; spans are counted as conlleval finds them."""
+    for name in (*conll.by_type, "all"):
+        counts = conll.overall if name == "all" else conll.by_type[name]
+        other = strict.overall if name == "all" else strict.by_type.get(name)
+        rates = (counts.precision, counts.recall, counts.f1, 0.0 if other is None else other.f1)
+        yield [name, *(f"{100 * rate:.2f}" for rate in rates), f"{counts.gold:,}", f"{counts.predicted:,}"]
+
+
+def _sets(asked: Any, told: Mapping[str, Any]) -> Iterator[tuple[str, TaggedSentences, Context | None]]:
+    """The sets that are asked for: their names, their sentences and their vectors from outside."""
+    source, learnt = told.get("source", {}), told["data"]["scheme"]
+    if asked.data is not None and Path(asked.data).expanduser().is_file():
+        if asked.split is not None:
+            raise ArgumentError(where="--split", got=asked.split, wanted="no such option for a file of its own")
+        path = Path(asked.data).expanduser()
+        read = read_file(path, _reading(path, source))
+        context = None if asked.context is None else find_context(asked.context, read)
+        yield path.name, encoded(read, learnt), context
+        return
+    if asked.context is not None:
+        raise ArgumentError(where="--context", got=asked.context, wanted="a file for it: --data FILE")
+    if asked.data is None and "data" not in source:
+        remedy = "The run does not say where its sentences were: name some."
+        raise ArgumentError(where="--data", got="nothing", wanted="tagged sentences", remedy=remedy)
+    named = source if asked.data is None else {"data": asked.data, "encoding": learnt}
+    training = told["training"]
+    own = read_sets(named, seed=training["seed"], valid=training["keep"] == "best")
+    parts = {"train": {"train": own.train}, "valid": {} if own.valid is None else {"valid": own.valid}, "test": own.tests}
+    chosen = parts[asked.split] if asked.split else own.tests or parts["valid"]
+    if not chosen:
+        raise ArgumentError(where="--data", got="no such set in the run", wanted="tagged sentences: --data FILE")
+    for name, each in chosen.items():
+        yield name, each, None if own.context is None else own.context[name]
+
+
+def _reading(path: Path, source: Mapping[str, Any]) -> dict[str, Any]:
+    """How a file is read: as those of the run were, columns and names where it is of the same form."""
+    alike = name_ending(path) == name_ending(Path(source.get("data", "")))
+    known = ("scheme", "repair", "comments", *(("token", "tag", "sentence") if alike else ()))
+    return {name: source[name] for name in known if name in source}

@@ -1,0 +1,84 @@
+"""A tagger that was trained, and what it is asked: sentences, and what it needs to know of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from statewise.commands.tagged import find_context, find_vectors
+from statewise.errors import ArgumentError, RunFolderError
+from statewise.models import Tagger
+from statewise.models.encoded import Encoded
+from statewise.train import RunFolder, load_tagger
+
+Sentences = Sequence[Sequence[str]]
+
+
+def task_of(folder: str) -> str:
+    """What the run in a folder is of: "language model", "classifier", "tagger".
+
+    Args:
+        folder: of the run.
+    """
+    if not (Path(folder) / "config.json").exists():
+        raise RunFolderError(
+            where=folder,
+            got="no config.json",
+            wanted="the folder of a run",
+            remedy="statewise train lm, classify or tag makes one.",
+        )
+    return str(RunFolder(folder).config().get("task"))
+
+
+def load_for(
+    folder: str, sentences: Sentences, *, vectors: str | None, device: torch.device
+) -> tuple[Tagger, dict[str, Any]]:
+    """The tagger of a run, with vectors of the words that it is asked and does not know; and what the run was told.
+
+    Args:
+        folder: of the run.
+        sentences: what it is asked.
+        vectors: a file with the vectors; None for those that the run has.
+        device: where the model goes.
+    """
+    tagger, told = load_tagger(folder, device=device)
+    if vectors is None:
+        return tagger, told
+    if told["lexicon"]["vectors"] is None:
+        raise ArgumentError(
+            where="--vectors",
+            got="vectors for a run that has learnt its own",
+            wanted="a run that was trained with --vectors",
+            remedy="Leave them out.",
+        )
+    found = find_vectors(vectors, sentences)
+    assert found is not None
+    width = told["lexicon"]["vectors"]
+    if found.width != width:
+        raise ArgumentError(where="--vectors", got=f"vectors of width {found.width}", wanted=f"{width}, as the run has")
+    return tagger.extended(found.words, torch.from_numpy(found.vectors)), told
+
+
+def encode_for(tagger: Tagger, sentences: Sentences, *, context: str | None) -> Encoded:
+    """Sentences as a tagger reads them, with vectors from outside where it was trained with such.
+
+    Args:
+        tagger: who reads them.
+        sentences: words in their order.
+        context: a file with the vectors; None for none.
+    """
+    if (context is None) != (tagger.context == 0):
+        raise ArgumentError(
+            where="--context",
+            got="nothing" if context is None else "vectors for a run without such",
+            wanted=f"the run's vectors from outside, of width {tagger.context}" if tagger.context else "nothing",
+            remedy="Name a file with one for each word." if context is None else "Leave them out.",
+        )
+    rows = None if context is None else find_context(context, sentences)
+    if rows is not None and rows.shape[1] != tagger.context:
+        wanted = f"{tagger.context}, as the run has"
+        raise ArgumentError(where="--context", got=f"vectors of width {rows.shape[1]}", wanted=wanted)
+    return Encoded(tagger.lexicon, sentences, context=rows)

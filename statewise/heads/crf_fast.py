@@ -1,0 +1,188 @@
+"""Which engine walks the chain, and the two explicit ones: C++ on the CPU, Triton on a CUDA device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from statewise.engine import ENGINES
+from statewise.engine.backward import refuse_second_derivative
+from statewise.errors import ArgumentError, EngineError
+from statewise.heads.crf_reference import Scores, prefix_log_partitions
+from statewise.heads.crf_span import Span
+from statewise.kernels import load_triton, transformed
+from statewise.native import load_native
+
+MOST_TAGS = 128  # that the accelerator's kernel keeps in registers
+
+
+class Walker(ABC):
+    """An engine with a forward recursion and a backward one of its own."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def why_not(self, emissions: Tensor) -> str | None:
+        """The reason why it cannot walk these, or None if it can."""
+
+    @abstractmethod
+    def forward(
+        self, emissions: Tensor, scores: Scores, span: Span, *, every: bool
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """``log Z`` of every prefix or only of the whole, (batch,), and what backward needs besides."""
+
+    @abstractmethod
+    def backward(
+        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: tuple[Tensor, ...], *, every: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The gradients of emissions, transitions, start and end, from those of the prefixes."""
+
+
+class NativeWalker(Walker):
+    """C++ on the CPU, a thread a sequence."""
+
+    name = "cpu"
+
+    def why_not(self, emissions: Tensor) -> str | None:
+        if emissions.device.type != "cpu":
+            return f"the emissions are on {emissions.device.type}"
+        if transformed():
+            return "torch.func's transforms cannot see into it"
+        return None if load_native().available else load_native().reason
+
+    def forward(
+        self, emissions: Tensor, scores: Scores, span: Span, *, every: bool
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        wide = emissions.to(scores.start.dtype).contiguous()
+        found, *made = torch.ops.statewise_native.crf_forward(wide, *contiguous(scores), span.lengths, every)
+        return found, tuple(made)
+
+    def backward(
+        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: tuple[Tensor, ...], *, every: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        ops = torch.ops.statewise_native
+        return ops.crf_backward(grad.contiguous(), *contiguous(scores), span.lengths, every, *made)  # type: ignore[no-any-return]
+
+
+class TritonWalker(Walker):
+    """One program a sequence, the transitions in its registers."""
+
+    name = "triton"
+
+    def why_not(self, emissions: Tensor) -> str | None:
+        status = load_triton()
+        if not status.available:
+            return status.reason
+        if emissions.device.type != status.device:
+            return f"the emissions are on {emissions.device.type}"
+        if emissions.dtype == torch.float64:
+            return "it has no double precision"
+        if emissions.shape[-1] > MOST_TAGS:
+            return f"it takes at most {MOST_TAGS} tags"
+        return "torch.func's transforms cannot see into it" if transformed() else None
+
+    def forward(
+        self, emissions: Tensor, scores: Scores, span: Span, *, every: bool
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        from statewise.kernels.crf import crf_forward
+
+        found, reached = crf_forward(emissions.contiguous(), *contiguous(scores), span.there, every=every)
+        return found, (reached,)
+
+    def backward(
+        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: tuple[Tensor, ...], *, every: bool
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        from statewise.kernels.crf import crf_backward
+
+        return crf_backward(
+            grad.contiguous(), emissions.contiguous(), *contiguous(scores), span.there, *made, every=every
+        )
+
+
+def contiguous(scores: Scores) -> tuple[Tensor, Tensor, Tensor]:
+    """The scores as a kernel reads them."""
+    return scores.transitions.contiguous(), scores.start.contiguous(), scores.end.contiguous()
+
+
+NATIVE, TRITON = NativeWalker(), TritonWalker()
+
+
+class WalkedPrefixes(torch.autograd.Function):
+    """The log partitions of all prefixes by an explicit engine."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        walker: Walker,
+        span: Span,
+        every: bool,
+        emissions: Tensor,
+        transitions: Tensor,
+        start: Tensor,
+        end: Tensor,
+    ) -> Tensor:
+        found, made = walker.forward(emissions, Scores(transitions, start, end), span, every=every)
+        ctx.walker, ctx.span, ctx.every = walker, span, every
+        ctx.save_for_backward(emissions, transitions, start, end, *made)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        emissions, transitions, start, end, *made = ctx.saved_tensors
+        tensors = (emissions, transitions, start, end)
+        with torch.no_grad():
+            scores = Scores(transitions, start, end)
+            grads = ctx.walker.backward(grad, emissions, scores, ctx.span, tuple(made), every=ctx.every)
+            fitted: list[Tensor | None] = [each.to(like.dtype) for each, like in zip(grads, tensors, strict=True)]
+        return None, None, None, *refuse_second_derivative(fitted, (grad, *tensors))
+
+
+def choose(emissions: Tensor, engine: str = "auto") -> tuple[Walker | None, dict[str, str]]:
+    """The engine for these emissions, None being the reference, and for each other why it is not the one.
+
+    Args:
+        emissions: (steps, batch, tags).
+        engine: "auto", or the name of one that must be it.
+
+    >>> choose(torch.zeros(2, 1, 3), "reference")[0] is None
+    True
+    """
+    if engine not in ENGINES:
+        raise ArgumentError(where="CRF.engine", got=engine, wanted=f"one of {', '.join(ENGINES)}")
+    if engine == "reference":
+        return None, {}
+    reasons: dict[str, str] = {}
+    for walker in (NATIVE, TRITON):
+        if walker.name == engine or (engine == "auto" and not (walker.name == "triton" and load_triton().interpreted)):
+            reason = walker.why_not(emissions)
+            if reason is None:
+                return walker, reasons
+            reasons[walker.name] = reason
+    if engine != "auto":
+        remedy = 'Give engine="auto" to have the fastest that can.'
+        raise EngineError(
+            where="CRF.engine", got=f"{engine}: {reasons[engine]}", wanted="an engine that can run", remedy=remedy
+        )
+    return None, reasons
+
+
+def walk(emissions: Tensor, scores: Scores, span: Span, engine: str, *, every: bool) -> Tensor:
+    """``log Z`` of every prefix, (steps, batch), or only those of the whole sequences, (batch,).
+
+    Args:
+        emissions: (steps, batch, tags).
+        scores: of the chain, at least single precision.
+        span: how far the sequences reach.
+        engine: as ``choose``.
+        every: whether every prefix is wanted.
+    """
+    walker = None if torch.compiler.is_compiling() else choose(emissions, engine)[0]
+    if walker is not None:
+        found: Tensor = WalkedPrefixes.apply(walker, span, every, emissions, *scores)  # type: ignore[no-untyped-call]
+        return found
+    with torch.autocast(emissions.device.type, enabled=False):
+        found = prefix_log_partitions(emissions.to(scores.start.dtype), scores, span.inside)
+    return found if every else span.at_end(found)

@@ -1,0 +1,65 @@
+"""Sequence mixup: training on pairs of sequences, mixed at their inputs, before the output or through time."""
+
+from statewise.mixup.language import Carried, run_segment
+from statewise.mixup.lengths import Treated, treat
+from statewise.mixup.pairing import Couples, LonelyBatchWarning, pair
+from statewise.mixup.pairs import Pairs
+from statewise.mixup.processes import (
+    BetaChain,
+    BinomialBeta,
+    CoefficientProcess,
+    Constant,
+    MarkovBeta,
+    StationaryBeta,
+    start_variance,
+)
+from statewise.mixup.sites import InputMixup, Mixed, Mixup, PreOutputMixup, ThroughTimeMixup
+from statewise.mixup.states import mix_state
+from statewise.mixup.theory import (
+    MixupFloor,
+    NarrowStateWarning,
+    WidthCheck,
+    affine_floor,
+    affine_residual,
+    check_width,
+    class_frequencies,
+    expected_minority,
+    irreducible_ce,
+    mixup_floor,
+    unlike_share,
+)
+
+__all__ = [
+    "BetaChain",
+    "BinomialBeta",
+    "Carried",
+    "CoefficientProcess",
+    "Constant",
+    "Couples",
+    "InputMixup",
+    "LonelyBatchWarning",
+    "MarkovBeta",
+    "Mixed",
+    "Mixup",
+    "MixupFloor",
+    "NarrowStateWarning",
+    "Pairs",
+    "PreOutputMixup",
+    "StationaryBeta",
+    "ThroughTimeMixup",
+    "Treated",
+    "WidthCheck",
+    "affine_floor",
+    "affine_residual",
+    "check_width",
+    "class_frequencies",
+    "expected_minority",
+    "irreducible_ce",
+    "mix_state",
+    "mixup_floor",
+    "pair",
+    "run_segment",
+    "start_variance",
+    "treat",
+    "unlike_share",
+]

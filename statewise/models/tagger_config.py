@@ -1,0 +1,125 @@
+"""A tagger as a handful of numbers and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+import statewise.layers as kinds
+from statewise.errors import ArgumentError
+from statewise.layers import RecurrentLayer
+from statewise.models.config import CELLS
+from statewise.models.lexicon import Lexicon
+from statewise.transforms import Noise
+from statewise.transforms.base import choice, probability
+
+if TYPE_CHECKING:
+    from statewise.models.tagger import Tagger
+
+HEADS = ("crf", "softmax")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggerConfig:
+    """Everything that makes a tagger, but its words, its tags and its weights.
+
+    The defaults are the strong tagger of Karamzade et al. 2020, section 4.3, with a network over characters in place of
+    contextual vectors; ``TaggerConfig(head="softmax", bidirectional=False, characters=0, dropout=0, word_dropout=0)`` is
+    the weak one of their sections 4.1 to 4.3.
+
+    Args:
+        cell: "lstm", "gru", "rnn", "mgu", "peephole", "rac" or "multiplicative".
+        hidden: the width of each layer and direction.
+        layers: how many lie on each other.
+        bidirectional: whether sentences are also read from behind.
+        head: "crf", which looks at neighbouring tags, or "softmax".
+        words: the width of word vectors that are learnt from nothing; idle where vectors are given.
+        finetune: whether given word vectors are trained further.
+        projection: whether a learnt square matrix comes before the layers, so that frozen vectors can be turned.
+        characters: the width of the embeddings of characters, which an LSTM in both directions reads; 0 for none.
+        character_hidden: the width of that LSTM in each direction.
+        dropout: the probability with which a unit of a sentence falls out of what enters and of what leaves the layers,
+            at all steps alike (locked).
+        word_dropout: the probability with which a word is read as nothing; not scaled.
+        noise: a law of noise on the states, see :class:`~statewise.Noise`; None for none.
+        gamma: its spread; given with ``noise`` only.
+
+    >>> lexicon = Lexicon(tags=("O", "B-PER"), words=("anna",), characters=("a", "n"))
+    >>> TaggerConfig(hidden=8).build(lexicon).layer.bidirectional
+    True
+    """
+
+    cell: str = "lstm"
+    hidden: int = 256
+    layers: int = 1
+    bidirectional: bool = True
+    head: str = "crf"
+    words: int = 100
+    finetune: bool = False
+    projection: bool = True
+    characters: int = 25
+    character_hidden: int = 25
+    dropout: float = 0.5
+    word_dropout: float = 0.05
+    noise: str | None = None
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        choice("TaggerConfig.cell", self.cell, tuple(CELLS))
+        choice("TaggerConfig.head", self.head, HEADS)
+        for name in ("hidden", "layers", "words", "characters", "character_hidden"):
+            value, least = getattr(self, name), 0 if name == "characters" else 1
+            if type(value) is not int or value < least:
+                raise ArgumentError(
+                    where=f"TaggerConfig.{name}", got=value, wanted=f"a whole number of at least {least}"
+                )
+        for name in ("dropout", "word_dropout"):
+            probability(f"TaggerConfig.{name}", getattr(self, name))
+        if (self.noise is None) != (self.gamma is None):
+            raise ArgumentError(
+                where="TaggerConfig.gamma",
+                got=f"{self.gamma} with noise={self.noise!r}",
+                wanted="a law and its spread, or neither",
+                remedy='Give both, such as noise="gaussian", gamma=0.5.',
+            )
+        self._transforms()  # checks its own settings
+
+    def build(
+        self,
+        lexicon: Lexicon,
+        *,
+        vectors: Float[Tensor, "words width"] | None = None,
+        context: int = 0,
+        generator: torch.Generator | None = None,
+    ) -> Tagger:
+        """The tagger with fresh weights.
+
+        Args:
+            lexicon: words, characters and tags.
+            vectors: a row for each word of the lexicon; None for random ones, which are trained.
+            context: the width of vectors from outside that every token has; 0 for none.
+            generator: source of all weights; None means torch's global one.
+        """
+        from statewise.models.tagger import Tagger
+
+        return Tagger(self, lexicon, vectors=vectors, context=context, generator=generator)
+
+    def build_layer(self, input_size: int, *, generator: torch.Generator | None = None) -> RecurrentLayer:
+        """The stack with fresh weights, steps first; weights start as torch.nn's do.
+
+        Args:
+            input_size: width of what it reads.
+            generator: source of the weights; None means torch's global one.
+        """
+        kind = getattr(kinds, CELLS[self.cell])
+        options = {"bidirectional": self.bidirectional, "transforms": self._transforms(), "generator": generator}
+        layer = kind(input_size, self.hidden, self.layers, **options)
+        assert isinstance(layer, RecurrentLayer)
+        return layer
+
+    def _transforms(self) -> list[Noise]:
+        return [] if self.noise is None or self.gamma is None else [Noise(self.noise, self.gamma)]
