@@ -31,6 +31,7 @@ class Gradients:
 
     inputs: Tensor | None
     input_term: Tensor
+    second_term: Tensor | None
     bias_ih: Tensor | None
     weight_hh: Tensor
     bias_hh: Tensor | None
@@ -118,7 +119,8 @@ class FunctionArguments:
 
     def __init__(self, call: Recurrence) -> None:
         learnt = [parameter for step in call.chain for parameter in step.parameters]
-        self.tensors: list[Tensor | None] = [*(getattr(call, name) for name in _FIELDS), *call.extra, *learnt]
+        second = None if call.mixed is None else call.mixed.second_term
+        self.tensors: list[Tensor | None] = [*(getattr(call, name) for name in _FIELDS), second, *call.extra, *learnt]
         # Detached, so that the function's context never holds on to the graph it is part of.
         self.detached = self._rebuild(call, [None if t is None else t.detach() for t in self.tensors])
 
@@ -130,6 +132,9 @@ class FunctionArguments:
     def _rebuild(call: Recurrence, tensors: list[Tensor | None]) -> Recurrence:
         row = iter(tensors)
         fields: dict[str, Any] = {name: next(row) for name in _FIELDS}
+        second = next(row)
+        if call.mixed is not None and second is not None:
+            fields["mixed"] = call.mixed._replace(second_term=second)
         fields["extra"] = tuple(next(row) for _ in call.extra)
         fields["chain"] = tuple(
             Step(step.transform, step.draws, tuple(next(row) for _ in step.parameters))  # type: ignore[misc]
@@ -172,7 +177,7 @@ class FunctionArguments:
             found["bias_ih"] = grads.bias_ih
         found["weight_hh"], found["bias_hh"] = grads.weight_hh, grads.bias_hh
         found["initial_state"], found["initial_memory"] = grads.initial_state, grads.initial_memory
-        return [*(found[name] for name in _FIELDS), *grads.extra, *grads.parameters]
+        return [*(found[name] for name in _FIELDS), grads.second_term, *grads.extra, *grads.parameters]
 
 
 class _Refuse(torch.autograd.Function):

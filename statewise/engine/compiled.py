@@ -42,8 +42,8 @@ def why_not(call: Recurrence) -> str | None:
     """The reason why the kernel cannot run a recurrence, or None if it can."""
     if type(call.cell) not in _CELLS:
         return f"it has no code for the cell {call.cell.name}"
-    if call.mixed is not None:
-        return "it does not mix through time"
+    if call.mixed is not None and type(call.cell) in (MGUCell, ResetBeforeGRUCell):
+        return f"it does not mix through time in the cell {call.cell.name}, which needs two products"
     if call.mask is not None and (call.mask.on_projection or not call.mask.shared):
         return "of the recurrent dropout masks it knows those on the state that all gates share"
     for step in call.chain:
@@ -120,6 +120,10 @@ class _Run(Run):
         self.mask = none if call.mask is None else _read(call.mask.mask, call, call.hidden)
         self.mask_constant = call.mask is not None and call.mask.mask.constant
         self.memory_changes = cell.has_memory and any(isinstance(step.transform, Zoneout) for step in call.chain)
+        self.coefficients, self.coefficients_constant = none, False
+        if call.mixed is not None:
+            self.coefficients = _read(call.mixed.coefficients, call, 1)
+            self.coefficients_constant = call.mixed.coefficients.constant
         self.made: list[Tensor] = []
         self.none = none
 
@@ -143,6 +147,9 @@ class _Run(Run):
             call.start_at_one,
             self.mask,
             self.mask_constant,
+            self.none if call.mixed is None else call.mixed.second_term.contiguous(),
+            self.coefficients,
+            self.coefficients_constant,
             self.memory_changes,
             self.code.integers,
             self.code.numbers,
@@ -163,6 +170,8 @@ class _Run(Run):
         apart_bias = none
         if bias is not None and not call.cell.additive:
             apart_bias, bias = bias[-hidden:].contiguous(), torch.cat((bias[:-hidden], bias.new_zeros(hidden)))
+        if call.mixed is not None:
+            return call.project().contiguous(), none, none, none if bias is None else bias.contiguous(), apart_bias
         if call.input_term is not None:
             term = call.input_term.clone() if bias is None else call.input_term + bias
             return term, none, none, none, apart_bias
@@ -178,7 +187,11 @@ class _Run(Run):
         alpha = None
         for room in self.code.rooms:
             alpha = alpha if room is None else self.code.tensors[room + 3]
-        gates = self.term.split(call.hidden, dim=1)[: len(call.cell.observed)]
+        seen = self.term
+        if call.mixed is not None:
+            weight = _over_time(self.coefficients, call) if self.coefficients_constant else self.coefficients
+            seen = weight * self.term + (1 - weight) * self.made[4]
+        gates = seen.split(call.hidden, dim=1)[: len(call.cell.observed)]
         return (alpha, *(gate.clone() for gate in gates))
 
     def backward(
@@ -204,7 +217,7 @@ class _Run(Run):
         zeros = torch.zeros_like(call.initial_state)
         memory = call.initial_memory
         wanted = call.weight_ih if inputs_wanted else None
-        grad_inputs, grad, grad_memory, grad_extra, grad_bias = _ops().backward(
+        grad_inputs, grad, grad_memory, grad_extra, grad_bias, grad_product = _ops().backward(
             self.cell,
             self.activation,
             self.term,
@@ -217,6 +230,8 @@ class _Run(Run):
             call.reverse,
             self.mask,
             self.mask_constant,
+            self.coefficients,
+            self.coefficients_constant,
             self.memory_changes,
             integers,
             code.numbers,
@@ -228,6 +243,9 @@ class _Run(Run):
         )
         # The kernel has turned the gates into their gradients, in place.
         grad_term, grad_apart = self.term, self.made[2]
+        grad_second, added = None, grad_term
+        if call.mixed is not None:
+            grad_second, added = self.made[4], grad_product
         learnt = []
         for place, (step, room) in enumerate(zip(call.chain, code.rooms, strict=True)):
             if room is not None:
@@ -238,8 +256,9 @@ class _Run(Run):
         return Gradients(
             inputs=None if wanted is None else grad_inputs,
             input_term=grad_term,
-            weight_hh=self._weight_gradient(call, states, grad_term, grad_apart),
-            bias_ih=None if call.bias_ih is None else grad_bias[: grad_term.shape[1]],
+            second_term=grad_second,
+            weight_hh=self._weight_gradient(call, states, added, grad_apart),
+            bias_ih=self._input_bias_gradient(call, grad_bias),
             bias_hh=self._bias_gradient(call, grad_bias),
             initial_state=grad,
             initial_memory=None if memory is None else grad_memory,
@@ -251,6 +270,12 @@ class _Run(Run):
     def turned(grad: Tensor, values: Tensor) -> Tensor:
         return _turned(grad, [values.contiguous()], [0])
 
+    def _input_bias_gradient(self, call: Recurrence, grad: Tensor) -> Tensor | None:
+        """Of the input bias: the kernel's sums, but for pairs, whose second term has a bias of its own."""
+        if call.bias_ih is None:
+            return None
+        return grad[: self.term.shape[1]] if call.mixed is None else self.term.sum(0)
+
     @staticmethod
     def _bias_gradient(call: Recurrence, grad: Tensor) -> Tensor | None:
         """Of the recurrent bias: where a product is kept apart, its part of the sums takes the last block's place."""
@@ -258,14 +283,19 @@ class _Run(Run):
             return None
         return grad.clone() if call.cell.additive else torch.cat((grad[: -2 * call.hidden], grad[-call.hidden :]))
 
-    def _weight_gradient(self, call: Recurrence, states: Tensor, grad_term: Tensor, grad_apart: Tensor) -> Tensor:
-        """One big product for each kind of value that the recurrent weights were multiplied with."""
-        hidden, gated = call.hidden, self.made[-1]
+    def _weight_gradient(self, call: Recurrence, states: Tensor, grad_added: Tensor, grad_apart: Tensor) -> Tensor:
+        """One big product for each kind of value that the recurrent weights were multiplied with.
+
+        The products that are added have the gradient of the input term; only that of pairs comes without a last block
+        that is kept apart.
+        """
+        hidden, gated = call.hidden, self.made[3]
         old = self._old_states(call, states)
         if call.cell.additive and not gated.numel():
-            return _turned(grad_term, *old)
-        special = grad_term[:, -hidden:] if call.cell.additive else grad_apart
-        parts = [_turned(grad_term[:, :-hidden], *old)] if grad_term.shape[1] > hidden else []
+            return _turned(grad_added, *old)
+        special = grad_added[:, -hidden:] if call.cell.additive else grad_apart
+        cut = call.weight_hh.shape[0] - hidden
+        parts = [_turned(grad_added[:, :cut], *old)] if cut else []
         parts.append(_turned(special, [self._masked(call, gated)], [0]) if gated.numel() else _turned(special, *old))
         return torch.cat(parts)
 
@@ -289,11 +319,9 @@ class _Run(Run):
     def _masked(self, call: Recurrence, values: Tensor) -> Tensor:
         if call.mask is None:
             return values
-        if not self.mask_constant:
-            return values * self.mask
-        return torch.cat(
-            [
-                values[start : start + size] * self.mask[:size]
-                for start, size in zip(call.layout.offsets, call.layout.batch_sizes, strict=False)
-            ]
-        )
+        return values * (_over_time(self.mask, call) if self.mask_constant else self.mask)
+
+
+def _over_time(rows: Tensor, call: Recurrence) -> Tensor:
+    """One row for each sequence as a row for each step and sequence."""
+    return torch.cat([rows[:size] for size in call.layout.batch_sizes])

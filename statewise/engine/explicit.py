@@ -44,7 +44,7 @@ class _Run(Run):
                 None if final_memory is None else final_memory[: turn.rows].clone(),
             )
             self.product.begin(turn)
-            members = transition(call, self.product, terms[here], old, turn)
+            members = transition(call, self.product, terms, old, turn)
             state, memory, changes = members[0].state, members[0].memory, []
             for step in call.chain:
                 draws = tuple(drawn.at(turn) for drawn in step.draws)
@@ -91,7 +91,10 @@ class _Run(Run):
             grad_memory = torch.zeros_like(call.initial_memory)
             if grad_final_memory is not None:
                 grad_memory.copy_(grad_final_memory)
-        grad_terms = call.initial_state.new_zeros(call.layout.rows, call.weight_hh.shape[0])
+        terms = [
+            call.initial_state.new_empty(call.layout.rows, call.weight_hh.shape[0])
+            for _ in range(1 if call.mixed is None else 2)
+        ]
         extra = [torch.zeros_like(tensor) for tensor in call.extra]
         parameters = [[torch.zeros_like(tensor) for tensor in step.parameters] for step in call.chain]
         for index in reversed(range(len(self.turns))):
@@ -102,8 +105,8 @@ class _Run(Run):
                 dh = dh + grad_states[here]
             dh, dc, old_state, old_memory = self._undo_chain(call, index, dh, dc, parameters)
             results = self._undo_transition(call, index, dh, dc)
-            for partner, result in results:
-                grad_terms[here] += _returned(result.input_term, partner)
+            for term, result in zip(terms, results, strict=True):
+                term[here] = result.input_term
                 old_state = result.state if old_state is None else old_state + result.state
                 if result.memory is not None:
                     old_memory = result.memory if old_memory is None else old_memory + result.memory
@@ -117,9 +120,10 @@ class _Run(Run):
         weight, bias = self.product.gradients()
         learnt = [tensor for step in parameters for tensor in step]
         return Gradients(
-            inputs=grad_terms @ call.weight_ih if inputs_wanted and call.weight_ih is not None else None,
-            input_term=grad_terms,
-            bias_ih=None if call.bias_ih is None else grad_terms.sum(0),
+            inputs=terms[0] @ call.weight_ih if inputs_wanted and call.weight_ih is not None else None,
+            input_term=terms[0],
+            second_term=None if call.mixed is None else terms[1],
+            bias_ih=None if call.bias_ih is None else terms[0].sum(0),
             weight_hh=weight,
             bias_hh=bias,
             initial_state=grad,
@@ -148,23 +152,19 @@ class _Run(Run):
 
     def _undo_transition(
         self, call: Recurrence, index: int, dh: Tensor, dc: Tensor | None
-    ) -> list[tuple[Tensor | None, TransitionGrads]]:
+    ) -> list[TransitionGrads]:
+        """The gradients of the cell application; with mixing those of both members."""
         turn, members, (state, memory) = self.turns[index], self.members[index], self.old[index]
-        pairs: list[tuple[Tensor | None, Transition, Tensor]] = [(None, members[0], dh.new_ones(()))]
+        shares: list[tuple[Transition, Tensor]] = [(members[0], dh.new_ones(()))]
         if call.mixed is not None:
             weight = call.mixed.coefficients.at(turn).to(dh.dtype)
-            pairs = [(None, members[1], weight), (call.mixed.partner[: turn.rows], members[2], 1 - weight)]
+            shares = [(members[1], weight), (members[2], 1 - weight)]
         results = []
-        for which, (partner, moved, weight) in enumerate(pairs):
+        for which, (moved, weight) in enumerate(shares):
             self.product.begin(turn, member=which)
             grad_memory = None if dc is None else dc * weight
             result = call.cell.backward(
                 dh * weight, grad_memory, moved.saved, state, memory, moved.memory, self.product, call.extra
             )
-            results.append((partner, result))
+            results.append(result)
         return results
-
-
-def _returned(grad: Tensor, partner: Tensor | None) -> Tensor:
-    """The gradient of a partner's input term belongs to the partner's row."""
-    return grad if partner is None else torch.zeros_like(grad).index_add(0, partner, grad)

@@ -44,6 +44,8 @@ def check_weights(call: Recurrence) -> None:
         "initial_state": (call.initial_state, (batch, hidden)),
         "initial_memory": (call.initial_memory, (batch, hidden)),
     }
+    if call.mixed is not None:
+        wanted["second input_term"] = (call.mixed.second_term, (call.layout.rows, width))
     for (name, rows), own in zip(call.cell.extra_parameters, call.extra, strict=True):
         wanted[name] = (own, (rows, hidden) if rows else (hidden,))
     for step in call.chain:

@@ -73,7 +73,19 @@ class Layout:
 
     def pack(self, padded: Tensor) -> Tensor:
         """(steps, batch, ...) to (rows, ...)."""
-        return padded.flatten(0, 1) if self.dense else padded[self._running(padded.device)]
+        if self.dense:
+            return padded.flatten(0, 1)
+        sequence, step = self.places
+        # By numbers that the host knows: a mask would have to be counted on the device, and waited for.
+        index = (step * self.batch + sequence).to(padded.device, non_blocking=True)
+        return padded.flatten(0, 1).index_select(0, index)
+
+    @cached_property
+    def places(self) -> tuple[Tensor, Tensor]:
+        """The sequence of every row, in sorted order, and its step; both on the CPU."""
+        sizes = torch.tensor(self.batch_sizes)
+        step = torch.arange(self.steps).repeat_interleave(sizes)
+        return torch.arange(self.rows) - torch.tensor(self.offsets[:-1])[step], step
 
     def unpack(self, rows: Tensor) -> Tensor:
         """(rows, ...) to (steps, batch, ...), zero where a sequence has ended."""

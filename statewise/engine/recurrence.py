@@ -41,9 +41,9 @@ class GateMask(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """Through-time mixing: the partner of every sequence, and the coefficients as a column."""
+    """Through-time mixing: the input term of the second members, in the same layout, and the coefficients as a column."""
 
-    partner: Tensor
+    second_term: Tensor
     coefficients: Drawn
 
 

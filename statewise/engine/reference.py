@@ -24,7 +24,7 @@ def unroll(call: Recurrence) -> Unrolled:
             memory = torch.cat((memory[: turn.kept], call.initial_memory[turn.kept : turn.rows]))
         product.begin(turn)
         old = (state, memory)
-        moved = transition(call, product, terms[turn.start : turn.start + turn.rows], old, turn)[0]
+        moved = transition(call, product, terms, old, turn)[0]
         state, memory, probabilities = moved.state, moved.memory, None
         for step in call.chain:
             draws = tuple(drawn.at(turn) for drawn in step.draws)
@@ -38,14 +38,15 @@ def unroll(call: Recurrence) -> Unrolled:
 
 
 def transition(
-    call: Recurrence, product: RecurrentProduct, term: Tensor, old: tuple[Tensor, Tensor | None], turn: Turn
+    call: Recurrence, product: RecurrentProduct, terms: Tensor, old: tuple[Tensor, Tensor | None], turn: Turn
 ) -> tuple[Transition, ...]:
     """The cell application: one, or for through-time mixing the mixed result followed by the two members'."""
-    first = call.cell.forward(term, *old, product, call.extra)
+    here = slice(turn.start, turn.start + turn.rows)
+    first = call.cell.forward(terms[here], *old, product, call.extra)
     if call.mixed is None:
         return (first,)
     product.begin(turn, member=1)
-    second = call.cell.forward(term[call.mixed.partner[: turn.rows]], *old, product, call.extra)
+    second = call.cell.forward(call.mixed.second_term[here], *old, product, call.extra)
     return mix(first, second, call.mixed, turn), first, second
 
 

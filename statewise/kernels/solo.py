@@ -67,7 +67,7 @@ def unit_of(plane, unit):
 
 @triton.jit(do_not_specialize=_RANGE)
 def solo_forward(
-    U, Z, A, A2, HS, MS, V, V2, HC, CC, BIAS, EXTRA, MASK, PARTNER, LAMBDA, TABLE, pointers,
+    U, Z, Z2, A, A2, HS, MS, V, V2, HC, CC, BIAS, EXTRA, MASK, LAMBDA, TABLE, pointers,
     first, last, turns, rows, batch,
     CELL: tl.constexpr, ACTIVATION: tl.constexpr, CHAIN: tl.constexpr, H: tl.constexpr, Hp: tl.constexpr,
     BLOCKS: tl.constexpr, MIX: tl.constexpr, LAMBDA_CONSTANT: tl.constexpr, ONE: tl.constexpr, BIASED: tl.constexpr,
@@ -131,7 +131,7 @@ def solo_forward(
                 a1 = sigmoid(a1, FAST)
                 a2 = last_plane
         a0, a1, a2, a3, b0, b1, b2, b3, weight = finish_planes(
-            a0, a1, a2, a3, bias, b >= kept, Z, PARTNER, LAMBDA, row, b, start, live, unit, rep, rows, batch,
+            a0, a1, a2, a3, bias, b >= kept, Z, Z2, LAMBDA, row, b, live, unit, rep, rows, batch,
             CELL, BLOCKS, Hp, MIX, LAMBDA_CONSTANT, ONE, BIASED, ACC,
         )  # fmt: skip
         h, c, s0, s1, s2, s3, t0, t1, t2, t3, _ = advance(

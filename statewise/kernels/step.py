@@ -115,7 +115,7 @@ def step_gates(
 
 @triton.jit(do_not_specialize=_TURN)
 def step_forward(
-    P, Z, A, A2, HS, MS, V, HC, CC, BIAS, EXTRA, MASK, PMASK, PARTNER, LAMBDA, pointers,
+    P, Z, Z2, A, A2, HS, MS, V, HC, CC, BIAS, EXTRA, MASK, PMASK, LAMBDA, pointers,
     start, running, kept, next_start, next_running, rows, batch,
     CELL: tl.constexpr, ACTIVATION: tl.constexpr, CHAIN: tl.constexpr, H: tl.constexpr, Hp: tl.constexpr,
     BLOCKS: tl.constexpr, MIX: tl.constexpr, LAMBDA_CONSTANT: tl.constexpr, ONE: tl.constexpr, BIASED: tl.constexpr,
@@ -137,10 +137,8 @@ def step_forward(
     if MEMORY:
         c = load_tile(CC, now, b < batch, unit, Hp, ACC)
     e0, e1, e2 = load_own(EXTRA, unit, rep, CELL, ACTIVATION, H, ACC)
-    partner = wide
     weight = tl.zeros((1, BN), ACC)
     if MIX:
-        partner = rep * rows + start + tl.load(PARTNER + rep * batch + b, mask=live, other=0)
         weight = load_weight(LAMBDA, row, b, live, rep, rows, batch, LAMBDA_CONSTANT, ACC)
     drawn = gather(pointers, row, b, live, unit, rep, rows, batch, CHAIN, MEMORY, H, ACC)
     a = ()
@@ -161,7 +159,7 @@ def step_forward(
         if input_blocks(CELL)[k] >= 0 and not (TWO and k < COUNT - 1):
             p = p + load_block(Z, wide, live, unit, input_blocks(CELL)[k], BLOCKS, Hp, ACC)
             if MIX:
-                q = q + load_block(Z, partner, live, unit, input_blocks(CELL)[k], BLOCKS, Hp, ACC)
+                q = q + load_block(Z2, wide, live, unit, input_blocks(CELL)[k], BLOCKS, Hp, ACC)
         a = a + (p,)
         other = other + (q,)
     for _ in tl.static_range(4 - COUNT):

@@ -28,7 +28,7 @@ _RANGE = ["first", "last", "turns", "rows", "batch"]
 
 @triton.jit(do_not_specialize=_RANGE)
 def team_forward(
-    U, Z, A, A2, HS, MS, V, HC, CC, BIAS, EXTRA, MASK, PARTNER, LAMBDA, TABLE, PARTIAL, BAR, pointers,
+    U, Z, Z2, A, A2, HS, MS, V, HC, CC, BIAS, EXTRA, MASK, LAMBDA, TABLE, PARTIAL, BAR, pointers,
     first, last, turns, rows, batch,
     CELL: tl.constexpr, ACTIVATION: tl.constexpr, CHAIN: tl.constexpr, H: tl.constexpr, Hp: tl.constexpr,
     BLOCKS: tl.constexpr, MIX: tl.constexpr, LAMBDA_CONSTANT: tl.constexpr, ONE: tl.constexpr, BIASED: tl.constexpr,
@@ -97,7 +97,7 @@ def team_forward(
                 acc = tl.dot(w[j], x[j], acc, input_precision=PRECISION)
         a0, a1, a2, a3 = part(acc, COUNT, BU, BN)
         a0, a1, a2, a3, b0, b1, b2, b3, weight = finish_planes(
-            a0, a1, a2, a3, bias, b >= kept, Z, PARTNER, LAMBDA, row, b, start, live, unit, rep, rows, batch,
+            a0, a1, a2, a3, bias, b >= kept, Z, Z2, LAMBDA, row, b, live, unit, rep, rows, batch,
             CELL, BLOCKS, Hp, MIX, LAMBDA_CONSTANT, ONE, BIASED, ACC,
         )  # fmt: skip
         h, c, s0, s1, s2, s3, t0, t1, t2, t3, target = advance(

@@ -85,8 +85,8 @@ def unite(a, b, c, d, COUNT: tl.constexpr, BU: tl.constexpr, BN: tl.constexpr):
 
 
 @triton.jit
-def partner_planes(Z, wide, live, unit, CELL: tl.constexpr, BLOCKS: tl.constexpr, Hp: tl.constexpr,
-                   dtype: tl.constexpr):  # fmt: skip
+def term_planes(Z, wide, live, unit, CELL: tl.constexpr, BLOCKS: tl.constexpr, Hp: tl.constexpr,
+                dtype: tl.constexpr):  # fmt: skip
     """The input term as one tile for each plane, zero where a plane has none."""
     found = ()
     for k in tl.static_range(4):
@@ -101,14 +101,14 @@ def partner_planes(Z, wide, live, unit, CELL: tl.constexpr, BLOCKS: tl.constexpr
 
 @triton.jit
 def finish_planes(
-    a0, a1, a2, a3, bias, fresh, Z, PARTNER, LAMBDA, row, b, start, live, unit, rep, rows, batch,
+    a0, a1, a2, a3, bias, fresh, Z, Z2, LAMBDA, row, b, live, unit, rep, rows, batch,
     CELL: tl.constexpr, BLOCKS: tl.constexpr, Hp: tl.constexpr, MIX: tl.constexpr, LAMBDA_CONSTANT: tl.constexpr,
     ONE: tl.constexpr, BIASED: tl.constexpr, dtype: tl.constexpr,
 ):  # fmt: skip
     """What a product that was taken with the input term still lacks: its own bias, the one of rows that begin.
 
-    With mixing the input terms too, the row's own and its partner's: then the planes of the two members and the
-    coefficients; without it the second planes are the first.
+    With mixing the input terms too, those of both members: then the planes of the two and the coefficients; without it
+    the second planes are the first.
     """
     if BIASED:
         if CELL == "rac":
@@ -124,9 +124,8 @@ def finish_planes(
     weight = tl.zeros((1, 1), dtype)
     if MIX:
         weight = load_weight(LAMBDA, row, b, live, rep, rows, batch, LAMBDA_CONSTANT, dtype)
-        z0, z1, z2, z3 = partner_planes(Z, rep * rows + row, live, unit, CELL, BLOCKS, Hp, dtype)
-        partner = rep * rows + start + tl.load(PARTNER + rep * batch + b, mask=live, other=0)
-        y0, y1, y2, y3 = partner_planes(Z, partner, live, unit, CELL, BLOCKS, Hp, dtype)
+        z0, z1, z2, z3 = term_planes(Z, rep * rows + row, live, unit, CELL, BLOCKS, Hp, dtype)
+        y0, y1, y2, y3 = term_planes(Z2, rep * rows + row, live, unit, CELL, BLOCKS, Hp, dtype)
         b0 = a0 + y0
         a0 = a0 + z0
         b1 = a1 + y1

@@ -12,11 +12,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from statewise.engine import Drawn, GateMask, Mixed, Plan, Recurrence, Step, Unrolled, choose, unroll_all
+from statewise.engine import Drawn, GateMask, Plan, Recurrence, Step, Unrolled, choose, unroll_all
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.batch import Batch, autocast_off, check_generator, read, read_state
 from statewise.layers.collected import Collected, check_kinds
 from statewise.layers.draws import Draws, check_draws, check_purpose
+from statewise.layers.pairs import Batches, pair_up
 from statewise.layers.parts import LayerParts
 from statewise.layers.plain import StepWeights, apply_stack_once
 from statewise.transforms import (
@@ -29,10 +30,13 @@ from statewise.transforms import (
     StateTransform,
     Stream,
     ThroughTimeMix,
+    Transform,
 )
 from statewise.weights import redraw_weight_drop, restore_weight_drop, weight_drop_masks
 
 State = Tensor | tuple[Tensor, Tensor]
+# Initial states and memories of all layers and directions, and whether fresh products are one.
+Initial = tuple[Sequence[Tensor], Sequence[Tensor] | None, bool]
 START = 2**32  # the key of the stream of initial states, beyond every index of a transform
 
 
@@ -66,7 +70,9 @@ class RecurrentLayer(LayerParts):
             collect_grad: whether the collected tensors carry gradients; the reference engine then runs.
             generator: source of everything drawn; None means torch's global one. Idle beside ``draws``.
             draws: what :meth:`draw` gave, to repeat a pass exactly.
-            pairing: partners and coefficients for :class:`ThroughTimeMix`.
+            pairing: which sequences are mixed through time, how strongly, and in which layer. All that is given back is
+                then of the pairs; of the layers below the mixing one the final states are those of the first members,
+                and what is collected belongs to the sequences.
 
         Returns:
             The output, the final state, and a :class:`Collected` if ``collect`` names anything.
@@ -92,42 +98,37 @@ class RecurrentLayer(LayerParts):
         pairing: Pairing | None,
     ) -> Any:
         kinds = check_kinds(collect, where=self._name)
-        batch = self._read(input)
-        with autocast_off(batch.rows.device):
+        batches = self._batches(self._read(input), pairing)
+        with autocast_off(batches.own.rows.device):
             if draws is not None:
-                sizes = {"steps": batch.layout.steps, "batch": batch.layout.batch, "hidden": self.hidden_size}
-                check_draws(draws, where=self._name, like=batch.rows, **sizes)
-                check_purpose(
-                    draws, where=self._name, transforms=self._drawing, training=self.training, sizes=self._stack
-                )
+                self._check_draws(draws, batches)
                 restore_weight_drop(self, draws.weights)
             else:
-                draws = self._draw_all(batch, generator)
-            initial = self._initial(hx, batch, draws)
-            mixed = self._mixed(pairing, batch)
-            rows, ran, seen = batch.rows, [], bool(kinds)
-            stretches = deque(self._stretches(batch, draws, mixed))
+                draws = self._draw_all(batches, generator)
+            initial = self._initial_of(hx, batches, draws)
+            rows, ran, seen = batches.own.rows, [], bool(kinds)
+            stretches = deque(self._stretches(batches, draws))
             while stretches:
                 layers = stretches.popleft()
-                entering = self._outside(Place.INPUT, rows, layers[0], batch, draws)
+                entering = self._outside(Place.INPUT, rows, layers[0], batches.entering(layers[0]), draws)
                 calls = [
                     self._recurrence(
-                        layer, direction, self._below(entering, layer, layers), initial, batch, draws, mixed, seen
+                        layer, direction, self._below(entering, layer, layers), initial, batches, draws, seen
                     )
                     for layer in layers
                     for direction in range(self.num_directions)
                 ]
                 plans = [self._choose(call, collect_grad and seen, len(calls)) for call in calls]
                 if len(layers) > 1 and any(plan.kernel is None for plan in plans):
-                    stretches.extend(range(layer, layer + 1) for layer in layers)
+                    stretches.extendleft(range(layer, layer + 1) for layer in reversed(layers))
                     continue
                 unrolled = unroll_all(calls, plans, chained=len(layers) > 1)
                 ran += [[one] for one in unrolled] if len(layers) > 1 else [unrolled]
                 rows = _side_by_side([one.states for one in ran[-1]])
-                rows = self._outside(Place.OUTPUT, rows, layers[-1], batch, draws)
-        output = batch.give_back(rows, batch_first=self.batch_first)
-        final = self._final(ran, batch)
-        return (output, final, self._collect(kinds, ran, batch, collect_grad)) if kinds else (output, final)
+                rows = self._outside(Place.OUTPUT, rows, layers[-1], batches.at(layers[-1]), draws)
+        output = batches.at(self.num_layers - 1).give_back(rows, batch_first=self.batch_first)
+        final = self._final(ran, batches)
+        return (output, final, self._collect(kinds, ran, batches, collect_grad)) if kinds else (output, final)
 
     def plain_step(
         self, input: Tensor, hx: State | None = None, *, generator: torch.Generator | None = None
@@ -163,53 +164,71 @@ class RecurrentLayer(LayerParts):
             output, states, memories = apply_stack_once(self.cell, batch.rows, initial, weights)
         return output, states if memories is None else (states, memories)
 
-    def draw(self, input: Tensor | PackedSequence, *, generator: torch.Generator | None = None) -> Draws:
-        """Draw everything random that a pass over this input needs, for ``forward(..., draws=)``."""
-        return self._draw_all(self._read(input), generator)
+    def draw(
+        self,
+        input: Tensor | PackedSequence,
+        *,
+        generator: torch.Generator | None = None,
+        pairing: Pairing | None = None,
+    ) -> Draws:
+        """Draw everything random that a pass over this input, in these pairs, needs, for ``forward(..., draws=)``."""
+        return self._draw_all(self._batches(self._read(input), pairing), generator)
 
     def plan(
         self, input: Tensor | PackedSequence, *, pairing: Pairing | None = None, collect_grad: bool = False
     ) -> Plan:
         """Which engine would run this input, and for each faster one why not; the arguments are forward's."""
-        batch = self._read(input)
+        batches = self._batches(self._read(input), pairing)
+        own = batches.own.rows
         # A generator of its own, so that asking changes nothing; the meta device has none, and draws no numbers.
-        source = None if batch.rows.is_meta else torch.Generator(batch.rows.device).manual_seed(0)
-        draws = self._draw(batch, source)
-        initial = self._initial(None, batch, draws)
-        mixed = self._mixed(pairing, batch)
+        source = None if own.is_meta else torch.Generator(own.device).manual_seed(0)
+        draws = self._draw(batches, source)
+        initial = self._initial_of(None, batches, draws)
         plans = []
-        for layers in self._stretches(batch, draws, mixed):
+        for layers in self._stretches(batches, draws):
             for layer in layers:
-                rows = batch.rows.new_empty(batch.layout.rows, self._input_width(layer))
-                call = self._recurrence(layer, 0, rows, initial, batch, draws, mixed, record=False)
+                rows = own.new_zeros(batches.entering(layer).layout.rows, self._input_width(layer))
+                call = self._recurrence(layer, 0, rows, initial, batches, draws, record=False)
                 plans.append(self._choose(call, collect_grad, len(layers) * self.num_directions))
         # The stack is as fast as its slowest layer.
         return max(plans, key=lambda plan: ("solo", "team", "step", "native", "python", "loop").index(plan.form))
 
     def first_recurrence(self, input: Tensor | PackedSequence) -> tuple[Recurrence, int]:
         """The recurrence of the first layer for an input, and how many run side by side with it, itself included."""
-        batch = self._read(input)
-        draws = self._draw(batch, torch.Generator(batch.rows.device).manual_seed(0))
-        initial = self._initial(None, batch, draws)
-        call = self._recurrence(0, 0, batch.rows, initial, batch, draws, None, record=False)
-        return call, len(self._stretches(batch, draws, None)[0]) * self.num_directions
+        batches = Batches(self._read(input))
+        rows = batches.own.rows
+        draws = self._draw(batches, torch.Generator(rows.device).manual_seed(0))
+        initial = self._initial_of(None, batches, draws)
+        call = self._recurrence(0, 0, rows, initial, batches, draws, record=False)
+        return call, len(self._stretches(batches, draws)[0]) * self.num_directions
 
-    def _stretches(self, batch: Batch, draws: Draws, mixed: Mixed | None) -> list[range]:
-        """The layers in stretches that run as a wavefront: on an accelerator all, if nothing acts between them."""
-        apart = [range(layer, layer + 1) for layer in range(self.num_layers)]
-        if self.engine not in ("auto", "triton") or self.num_directions > 1 or self.num_layers == 1:
+    def _stretches(self, batches: Batches, draws: Draws) -> list[range]:
+        """The layers in stretches that run as a wavefront, on an accelerator: a new one where sequences become pairs.
+
+        Where something acts between the layers of a stretch, they run one after the other.
+        """
+        count, rows = self.num_layers, batches.own.rows
+        apart = [range(layer, layer + 1) for layer in range(count)]
+        if self.engine not in ("auto", "triton") or self.num_directions > 1 or count == 1:
             return apart
-        if batch.rows.device.type != "cuda" and self.engine != "triton":
+        if rows.device.type != "cuda" and self.engine != "triton":
             return apart
-        if mixed is not None and any(isinstance(t, ThroughTimeMix) and t.layers != (0,) for t in self._transforms):
-            return apart  # what a layer below gets back from partners comes from other rows
-        for (index, layer, _), drawn in draws.tensors.items():
-            transform = self._drawing[index]
-            between = {Place.INPUT: layer > 0, Place.OUTPUT: layer < self.num_layers - 1}
-            masked = isinstance(transform, RecurrentDropout) and layer > 0 and drawn[0].shape[2] > 0
-            if masked or between.get(transform.place, False):
-                return apart
-        return [range(self.num_layers)]
+        cut = 0 if batches.paired is None else batches.paired.layer
+        found: list[range] = []
+        for stretch in (range(cut), range(cut, count)):
+            together = bool(stretch) and not any(self._acts_between(*entry, stretch) for entry in draws.tensors.items())
+            found += [stretch] if together else apart[stretch.start : stretch.stop]
+        return found
+
+    def _acts_between(self, key: tuple[int, int, int], drawn: tuple[Tensor, ...], stretch: range) -> bool:
+        """Whether something that was drawn acts on what one layer of a stretch gives to the next."""
+        transform, layer = self._drawing[key[0]], key[1]
+        if layer not in stretch:
+            return False
+        masks_input = isinstance(transform, RecurrentDropout) and drawn[0].shape[2] > 0
+        if masks_input or transform.place is Place.INPUT:
+            return layer > stretch[0]
+        return transform.place is Place.OUTPUT and layer < stretch[-1]
 
     def _below(self, rows: Tensor, layer: int, layers: range) -> Tensor:
         """The inputs of a layer; in a stretch those of the upper ones do not exist yet."""
@@ -228,37 +247,68 @@ class RecurrentLayer(LayerParts):
     def _choose(self, call: Recurrence, differentiable_record: bool, together: int) -> Plan:
         return choose(call, engine=self.engine, differentiable_record=differentiable_record, together=together)
 
-    def _draw_all(self, batch: Batch, generator: torch.Generator | None) -> Draws:
-        draws = self._draw(batch, generator)
+    def _draw_all(self, batches: Batches, generator: torch.Generator | None) -> Draws:
+        draws = self._draw(batches, generator)
         if not self.training:
             return draws
         redraw_weight_drop(self, generator)
         return replace(draws, weights=weight_drop_masks(self))
 
-    def _draw(self, batch: Batch, generator: torch.Generator | None) -> Draws:
-        check_generator(generator, where=self._name, device=batch.rows.device)
-        randomness, drawn = Randomness(generator, device=batch.rows.device), {}
+    def _draw(self, batches: Batches, generator: torch.Generator | None) -> Draws:
+        device = batches.own.rows.device
+        check_generator(generator, where=self._name, device=device)
+        randomness, drawn = Randomness(generator, device=device), {}
         for index, transform in enumerate(self._drawing):
             outside = transform.place in (Place.INPUT, Place.OUTPUT)
             for layer in range(self.num_layers):
                 if not transform.acts_on(layer, self.num_layers):
                     continue
                 for direction in range(1 if outside else self.num_directions):
-                    sizes = Sizes(
-                        steps=batch.layout.steps,
-                        batch=batch.layout.batch,
-                        input=self._input_width(layer),
-                        hidden=self.hidden_size * (self.num_directions if outside else 1),
-                        blocks=len(self.cell.blocks),
-                        dtype=batch.rows.dtype,
-                        device=batch.rows.device,
-                    )
                     stream = randomness.stream(index, layer, direction)
-                    tensors = transform.draw(sizes, stream, training=self.training)
+                    tensors = self._draw_one(transform, layer, batches, stream)
                     if tensors is not None:
                         drawn[index, layer, direction] = tensors
-        start = self._draw_start(batch, randomness.stream(START))
+        start = self._draw_start(batches.started(), randomness.stream(START))
         return Draws(drawn, start, made_for=(self._drawing, self.training, self._stack))
+
+    def _draw_one(self, transform: Transform, layer: int, batches: Batches, stream: Stream) -> tuple[Tensor, ...] | None:
+        """What a transform draws for a layer; at the mixing layer what acts on inputs is drawn for the sequences."""
+
+        def draw(batch: Batch) -> tuple[Tensor, ...] | None:
+            outside = transform.place in (Place.INPUT, Place.OUTPUT)
+            sizes = Sizes(
+                steps=batch.layout.steps,
+                batch=batch.layout.batch,
+                input=self._input_width(layer),
+                hidden=self.hidden_size * (self.num_directions if outside else 1),
+                blocks=len(self.cell.blocks),
+                dtype=batch.rows.dtype,
+                device=batch.rows.device,
+            )
+            return transform.draw(sizes, stream, training=self.training)
+
+        if transform.place is Place.INPUT:
+            return draw(batches.entering(layer))
+        drawn = draw(batches.at(layer))
+        if drawn is None or not batches.mixes(layer) or not isinstance(transform, RecurrentDropout):
+            return drawn
+        for_sequences = draw(batches.own)
+        return drawn if for_sequences is None else (for_sequences[0], drawn[1])
+
+    def _check_draws(self, draws: Draws, batches: Batches) -> None:
+        """Refuse draws of another input, other pairs, or another layer."""
+
+        def sizes(index: int, layer: int, which: int) -> tuple[int, int]:
+            transform = self._drawing[index] if index < len(self._drawing) else None
+            of_inputs = isinstance(transform, RecurrentDropout) and which == 0
+            if transform is not None and transform.place is Place.INPUT:
+                of_inputs = True
+            layout = (batches.entering(layer) if of_inputs else batches.at(layer)).layout
+            return layout.steps, layout.batch
+
+        states = (batches.started().layout.batch, self.hidden_size)
+        check_draws(draws, where=self._name, like=batches.own.rows, sizes=sizes, states=states)
+        check_purpose(draws, where=self._name, transforms=self._drawing, training=self.training, sizes=self._stack)
 
     @property
     def _stack(self) -> tuple[int, int, int]:
@@ -267,6 +317,24 @@ class RecurrentLayer(LayerParts):
     def _draw_start(self, batch: Batch, stream: Stream) -> Tensor | None:
         """Initial states for sequences that are given none, where the layer draws them."""
         return None
+
+    def _initial_of(self, hx: State | None, batches: Batches, draws: Draws) -> Initial:
+        """Initial states of all layers, those of pairs mixed where they are given for sequences."""
+        own, paired = batches.own, batches.paired
+        if paired is None:
+            states, memory, at_one = self._initial(hx, own, draws)
+            return states.unbind(), None if memory is None else memory.unbind(), at_one
+        cut = paired.layer * self.num_directions
+        if hx is None:
+            above = self._initial(None, paired.batch, draws)
+            below = self._initial(None, own, draws) if cut else above
+        else:
+            below = self._initial(hx, own, draws)
+            above = paired.start(below[0]), None if below[1] is None else paired.start(below[1]), False
+        memories = None
+        if below[1] is not None and above[1] is not None:
+            memories = [*below[1][:cut], *above[1][cut:]]
+        return [*below[0][:cut], *above[0][cut:]], memories, above[2]
 
     def _initial(self, hx: State | None, batch: Batch, draws: Draws) -> tuple[Tensor, Tensor | None, bool]:
         """Initial states and memories of all layers, and whether fresh products are one."""
@@ -291,17 +359,19 @@ class RecurrentLayer(LayerParts):
     def _default_state(self, shape: tuple[int, int, int], batch: Batch, draws: Draws) -> tuple[Tensor, bool]:
         return batch.rows.new_zeros(shape), False
 
-    def _mixed(self, pairing: Pairing | None, batch: Batch) -> Mixed | None:
+    def _batches(self, batch: Batch, pairing: Pairing | None) -> Batches:
+        """What each layer runs on, the pairing checked."""
         if pairing is None:
-            return None
+            return Batches(batch)
         if not isinstance(pairing, Pairing):
             raise DtypeError(where=f"{self._name} pairing", got=type(pairing).__name__, wanted="a Pairing")
-        if not any(isinstance(transform, ThroughTimeMix) for transform in self._transforms):
+        layers = [t.layers[0] for t in self._transforms if isinstance(t, ThroughTimeMix) and t.layers]
+        if pairing.layer is None and not layers:
             raise ArgumentError(
                 where=f"{self._name} pairing",
-                got="a pairing",
+                got="a pairing that names no layer",
                 wanted="a layer with ThroughTimeMix among its transforms",
-                remedy="Build it with transforms=ThroughTimeMix().",
+                remedy="Build it with transforms=ThroughTimeMix(), or name the layer: Pairing(..., layer=0).",
             )
         if not self.training:
             raise ArgumentError(
@@ -310,14 +380,10 @@ class RecurrentLayer(LayerParts):
                 wanted="none: sequences are mixed in training only",
                 remedy="Call the layer without it, or call .train() first.",
             )
-        lengths = batch.layout.lengths()
-        if batch.packed is not None and batch.packed.unsorted_indices is not None:
-            lengths = [lengths[row] for row in batch.packed.unsorted_indices.tolist()]
-        pairing.check(steps=batch.layout.steps, lengths=lengths, device=batch.rows.device)
-        partner = batch.sort(pairing.partner.long(), dim=0)
-        if batch.packed is not None and batch.packed.unsorted_indices is not None:
-            partner = batch.packed.unsorted_indices[partner]
-        return Mixed(partner, self._lay_out(pairing.coefficients.unsqueeze(2).to(batch.rows.dtype), batch))
+        layout = batch.layout
+        pairing.check(steps=layout.steps, batch=layout.batch, layers=self.num_layers, device=batch.rows.device)
+        layer = layers[0] if pairing.layer is None else pairing.layer
+        return Batches(batch, pair_up(pairing, batch, layer))
 
     def _lay_out(self, drawn: Tensor, batch: Batch) -> Drawn:
         """A drawn tensor (steps or 1, batch, width), in the user's order, as rows of the layout."""
@@ -346,32 +412,33 @@ class RecurrentLayer(LayerParts):
         layer: int,
         direction: int,
         rows: Tensor,
-        initial: tuple[Tensor, Tensor | None, bool],
-        batch: Batch,
+        initial: Initial,
+        batches: Batches,
         draws: Draws,
-        mixed: Mixed | None,
         record: bool,
     ) -> Recurrence:
         suffix, slot = self._suffixes(layer)[direction], layer * self.num_directions + direction
         states, memories, at_one = initial
-        mixes = any(isinstance(t, ThroughTimeMix) and t.acts_on(layer, self.num_layers) for t in self._transforms)
-
+        batch = batches.at(layer)
+        weights = self._weights_of(suffix, batch)
         call = Recurrence(
             cell=self.cell,
             layout=batch.layout,
             reverse=direction == 1,
             inputs=rows,
             input_term=None,
-            **self._weights_of(suffix, batch)._asdict(),
+            **weights._asdict(),
             initial_state=states[slot],
             initial_memory=None if memories is None else memories[slot],
             start_at_one=at_one,
             chain=self._chain(layer, direction, batch, draws),
             mask=None,
-            mixed=mixed if mixes else None,
+            mixed=None,
             record=record,
         )
-        return self._mask_gates(call, layer, direction, batch, draws)
+        call = self._mask_gates(call, layer, direction, batches, draws)
+        paired = batches.paired
+        return call if paired is None or not batches.mixes(layer) else paired.mix(call, weights.bias_ih)
 
     def _weights_of(self, suffix: str, batch: Batch) -> StepWeights:
         def weight(name: str) -> Tensor:
@@ -403,51 +470,62 @@ class RecurrentLayer(LayerParts):
             chain.append(Step(transform, tuple(self._lay_out(tensor, batch) for tensor in drawn), learnt))
         return tuple(chain)
 
-    def _mask_gates(self, call: Recurrence, layer: int, direction: int, batch: Batch, draws: Draws) -> Recurrence:
+    def _mask_gates(self, call: Recurrence, layer: int, direction: int, batches: Batches, draws: Draws) -> Recurrence:
         """Put recurrent dropout into a call: its input masks here, its recurrent masks into the product."""
         for index, transform in enumerate(self._transforms):
             drawn = draws.tensors.get((index, layer, direction))
             if drawn is None or not isinstance(transform, RecurrentDropout):
                 continue
-            for_input, for_state = (mask.to(batch.rows.dtype) for mask in drawn)
+            for_input, for_state = (mask.to(batches.own.rows.dtype) for mask in drawn)
             projected = transform.mask_on == "projection"
             if for_input.shape[2]:
-                mask = batch.layout.pack(self._over_time(for_input, batch))
+                entering = batches.entering(layer)
+                mask = entering.layout.pack(self._over_time(for_input, entering))
                 call = _mask_input(call, mask, projected=projected, shared=transform.share_gates)
             if for_state.shape[2]:
-                mask_rows = self._lay_out(for_state, batch)
+                mask_rows = self._lay_out(for_state, batches.at(layer))
                 call = replace(call, mask=GateMask(mask_rows, projected, transform.share_gates))
         return call
 
-    def _final(self, ran: list[list[Unrolled]], batch: Batch) -> State:
-        states = torch.stack([unrolled.final_state for layer in ran for unrolled in layer])
-        state = self._as_given(states, batch)
+    def _final(self, ran: list[list[Unrolled]], batches: Batches) -> State:
+        state = self._as_given([[one.final_state for one in layer] for layer in ran], batches)
         if not self.cell.has_memory:
             return state
-        memories = [unrolled.final_memory for layer in ran for unrolled in layer]
-        return state, self._as_given(torch.stack([memory for memory in memories if memory is not None]), batch)
+        memories = [[one.final_memory for one in layer if one.final_memory is not None] for layer in ran]
+        return state, self._as_given(memories, batches)
 
     @staticmethod
-    def _as_given(state: Tensor, batch: Batch) -> Tensor:
-        state = batch.unsort(state, dim=1)
-        return state if batch.batched else state.squeeze(1)
+    def _as_given(states: list[list[Tensor]], batches: Batches) -> Tensor:
+        """States of all layers in the user's order; below the mixing layer those of the first members."""
+        cut = 0 if batches.paired is None else batches.paired.layer
+        batch = batches.at(cut)
+        found = batch.unsort(torch.stack([one for layer in states[cut:] for one in layer]), dim=1)
+        if cut and batches.paired is not None:
+            below = batches.own.unsort(torch.stack([one for layer in states[:cut] for one in layer]), dim=1)
+            found = torch.cat((batches.paired.of_first(below), found))
+        return found if batch.batched else found.squeeze(1)
 
-    def _collect(self, kinds: frozenset[str], ran: list[list[Unrolled]], batch: Batch, with_grad: bool) -> Collected:
-        def show(parts: Sequence[Tensor | None]) -> Tensor | None:
+    def _collect(
+        self, kinds: frozenset[str], ran: list[list[Unrolled]], batches: Batches, with_grad: bool
+    ) -> Collected:
+        def show(layer: int, parts: Sequence[Tensor | None]) -> Tensor | None:
             present = [part if with_grad else part.detach() for part in parts if part is not None]
+            batch = batches.at(layer)
             return batch.show(_side_by_side(present), batch_first=self.batch_first) if present else None
 
         found: dict[str, tuple[Any, ...]] = {}
         if "states" in kinds:
-            found["states"] = tuple(show([u.states for u in layer]) for layer in ran)
+            found["states"] = tuple(show(place, [u.states for u in layer]) for place, layer in enumerate(ran))
         if "cells" in kinds and self.cell.has_memory:
-            found["cells"] = tuple(show([u.memories for u in layer]) for layer in ran)
+            found["cells"] = tuple(show(place, [u.memories for u in layer]) for place, layer in enumerate(ran))
         if "gates" in kinds:
             found["gates"] = tuple(
-                {name: show([u.gates[i] for u in layer]) for i, name in enumerate(self.cell.observed)} for layer in ran
+                {name: show(place, [u.gates[i] for u in layer]) for i, name in enumerate(self.cell.observed)}
+                for place, layer in enumerate(ran)
             )
         if "probabilities" in kinds:
-            found["probabilities"] = tuple(show([u.probabilities for u in layer]) for layer in ran)
+            alphas = ([one.probabilities for one in layer] for layer in ran)
+            found["probabilities"] = tuple(show(place, layer) for place, layer in enumerate(alphas))
         return Collected(**found)
 
 

@@ -22,20 +22,19 @@ class Batch:
         rows: the inputs of all steps, shape (rows, input size).
         layout: where each step lies.
         batched: whether the user's input had a batch dimension.
-        packed: the user's PackedSequence, if it was one.
+        packed: whether the user's input was a PackedSequence.
+        order: for each sorted sequence the user's number of it, or None if they are the same.
+        places: the inverse of it: for each of the user's sequences its place among the sorted.
         autocast: whether the caller is under autocast, where other floating dtypes are converted.
     """
 
     rows: Tensor
     layout: Layout
     batched: bool
-    packed: PackedSequence | None
+    packed: bool = False
+    order: Tensor | None = None
+    places: Tensor | None = None
     autocast: bool = False
-
-    @property
-    def order(self) -> Tensor | None:
-        """For each sorted row the user's row, or None if they are the same."""
-        return None if self.packed is None else self.packed.sorted_indices
 
     def sort(self, tensor: Tensor, dim: int) -> Tensor:
         """Rows from the user's order into the sorted one."""
@@ -43,16 +42,12 @@ class Batch:
 
     def unsort(self, tensor: Tensor, dim: int) -> Tensor:
         """Rows from the sorted order back into the user's."""
-        if self.packed is None or self.packed.unsorted_indices is None:
-            return tensor
-        return tensor.index_select(dim, self.packed.unsorted_indices)
+        return tensor if self.places is None else tensor.index_select(dim, self.places)
 
     def give_back(self, rows: Tensor, *, batch_first: bool) -> Tensor | PackedSequence:
         """Outputs in the form in which the inputs came."""
-        if self.packed is not None:
-            return PackedSequence(
-                rows, self.packed.batch_sizes, self.packed.sorted_indices, self.packed.unsorted_indices
-            )
+        if self.packed:
+            return PackedSequence(rows, torch.tensor(self.layout.batch_sizes), self.order, self.places)
         return self.show(rows, batch_first=batch_first)
 
     def show(self, rows: Tensor, *, batch_first: bool) -> Tensor:
@@ -74,7 +69,8 @@ def read(
     autocast = autocast_is_on(data.device)
     data = check_kind(data, where=f"{where} input", like=like, convert=autocast, dtype=computing_dtype(like))
     if packed is not None:
-        batch = Batch(data, _read_packed(packed, where=where), True, packed, autocast)
+        layout, order, places = _read_packed(packed, where=where), packed.sorted_indices, packed.unsorted_indices
+        batch = Batch(data, layout, True, packed=True, order=order, places=places, autocast=autocast)
     else:
         batch = _read_padded(data, where=where, batch_first=batch_first, autocast=autocast)
     if batch.rows.shape[1] != input_size:
@@ -119,7 +115,7 @@ def _read_padded(data: Tensor, *, where: str, batch_first: bool, autocast: bool)
             wanted="at least one of each",
             remedy="Leave empty sequences out of the batch.",
         )
-    return Batch(timed.flatten(0, 1), Layout((rows,) * steps), batched, None, autocast)
+    return Batch(timed.flatten(0, 1), Layout((rows,) * steps), batched, autocast=autocast)
 
 
 def check_kind(

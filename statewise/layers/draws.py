@@ -68,26 +68,44 @@ def check_purpose(
     )
 
 
-def check_draws(draws: Draws, *, where: str, like: Tensor, steps: int, batch: int, hidden: int) -> None:
-    """Refuse what was drawn for another input: an engine would read past its end."""
+def check_draws(
+    draws: Draws,
+    *,
+    where: str,
+    like: Tensor,
+    sizes: Callable[[int, int, int], tuple[int, int]],
+    states: tuple[int, int],
+) -> None:
+    """Refuse what was drawn for another input: an engine would read past its end.
+
+    Args:
+        draws: what was drawn.
+        where: whose it is.
+        like: a tensor on the device.
+        sizes: for a transform, a layer, and which of its tensors: how many steps of how many sequences it needs.
+        states: how many initial states of how many units.
+    """
     if not isinstance(draws, Draws):
         raise DtypeError(where=f"{where} draws", got=type(draws).__name__, wanted="what layer.draw(input) gives")
-    if draws.start is not None and draws.start.shape[1:] != (batch, hidden):
+    remedy = "Draw anew with layer.draw(input), and with the pairing if there is one."
+    if draws.start is not None and draws.start.shape[1:] != states:
         raise ShapeError(
             where=f"{where} draws",
             got=f"initial states of shape {tuple(draws.start.shape)}",
-            wanted=f"(layers * directions, {batch}, {hidden})",
-            remedy="Draw anew with layer.draw(input).",
+            wanted=f"(layers * directions, {states[0]}, {states[1]})",
+            remedy=remedy,
         )
-    for tensor in (tensor for tensors in draws.tensors.values() for tensor in tensors):
-        if tensor.shape[0] not in (1, steps) or tensor.shape[1] != batch:
-            raise ShapeError(
-                where=f"{where} draws",
-                got=f"a tensor for {tensor.shape[0]} steps of {tensor.shape[1]} sequences",
-                wanted=f"{steps} steps of {batch} sequences",
-                remedy="Draw anew with layer.draw(input).",
-            )
-        if tensor.device != like.device:
-            raise DeviceError(
-                where=f"{where} draws", got=str(tensor.device), wanted=str(like.device), remedy="Use draws.to()."
-            )
+    for (index, layer, _), tensors in draws.tensors.items():
+        for which, tensor in enumerate(tensors):
+            steps, batch = sizes(index, layer, which)
+            if tensor.shape[0] not in (1, steps) or tensor.shape[1] != batch:
+                raise ShapeError(
+                    where=f"{where} draws",
+                    got=f"a tensor for {tensor.shape[0]} steps of {tensor.shape[1]} sequences",
+                    wanted=f"{steps} steps of {batch} sequences",
+                    remedy=remedy,
+                )
+            if tensor.device != like.device:
+                raise DeviceError(
+                    where=f"{where} draws", got=str(tensor.device), wanted=str(like.device), remedy="Use draws.to()."
+                )

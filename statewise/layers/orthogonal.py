@@ -96,4 +96,4 @@ class OrthogonalRNN(RNN):
             return self.state_0.expand(shape), False
         if draws.start is None:
             return batch.rows.new_zeros(shape), False
-        return batch.sort(draws.start, dim=1), False
+        return batch.sort(draws.start[:, : batch.layout.batch], dim=1), False

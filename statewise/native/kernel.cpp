@@ -128,19 +128,22 @@ Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Ten
     return out;
 }
 
-// The input term is `given`, or inputs weight_ih^T + bias. Tensors that a cell does not need are empty.
+// The input term is `given`, or inputs weight_ih^T + bias. Tensors that a cell does not need are empty. With `second` pairs
+// are mixed: both terms are only read, and lack the bias.
 Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Tensor& inputs, const Tensor& weight_ih,
                 const Tensor& bias, const Tensor& weight, const Tensor& apart_bias,
                 const Tensor& extra, const Tensor& initial_state, const Tensor& initial_memory,
                 at::IntArrayRef batch_sizes, bool reverse, bool start_at_one, const Tensor& mask, bool mask_constant,
-                bool memory_changes, at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors) {
-    const bool ready = given.numel() > 0;
+                const Tensor& second, const Tensor& coefficients, bool coefficients_constant, bool memory_changes,
+                at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors) {
+    const bool ready = given.numel() > 0, mixes = second.numel() > 0;
     const int64_t rows = ready ? given.size(0) : inputs.size(0), hidden = weight.size(1), width = weight.size(0);
     const int threads = at::get_num_threads();
     Tensor term = given;
     Tensor states = at::empty({rows, hidden}, weight.options()), state = initial_state.clone();
     Tensor none = at::empty({0}, weight.options());
     Tensor apart = none, gated = none, memories = none, cell_memories = none, memory = initial_memory.clone();
+    Tensor second_saved = none;
     AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "statewise_forward", [&] {
         with_cell<scalar_t>(cell, activation, [&](auto chosen) {
             using Cell = decltype(chosen);
@@ -152,7 +155,15 @@ Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Ten
                                           start_at_one, mask, mask_constant);
             p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
             p.memory_changes = memory_changes;
-            if (!ready && takes_inputs(p, Cell::blocks, inputs.size(1), threads)) {
+            if (mixes) {
+                term = at::empty({rows, width}, weight.options());
+                second_saved = at::empty({rows, width}, weight.options());
+                p.first_given = data<scalar_t>(given);
+                p.second_given = data<scalar_t>(second);
+                p.added_bias = data<scalar_t>(bias);
+                p.coefficients = {data<scalar_t>(coefficients), 1, coefficients_constant};
+                p.second = data<scalar_t>(second_saved);
+            } else if (!ready && takes_inputs(p, Cell::blocks, inputs.size(1), threads)) {
                 term = at::empty({rows, width}, weight.options());
                 p.input = inputs.size(1);
                 p.inputs = data<scalar_t>(inputs);
@@ -172,7 +183,7 @@ Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Ten
             Walk<scalar_t, Cell>(p, threads).forward();
         });
     });
-    return {term, states, state, memory, memories, cell_memories, apart, gated};
+    return {term, states, state, memory, memories, cell_memories, apart, gated, second_saved};
 }
 
 // Adds up what the threads found; a thread that had no part in it left its sum empty.
@@ -183,17 +194,17 @@ void total_of(const std::vector<std::vector<T>>& sums, T* total) {
     }
 }
 
-// `term` and the product kept apart (made[5]) are changed in place into their gradients. With weight_ih the gradient of
-// the inputs is wanted too.
+// `term`, the product kept apart (made[5]) and what was saved of second members (made[7]) are changed in place into their
+// gradients. With weight_ih the gradient of the inputs is wanted too.
 Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight_ih, const Tensor& weight,
                  const Tensor& extra,
                  const Tensor& initial_state, const Tensor& initial_memory, at::IntArrayRef batch_sizes, bool reverse,
-                 const Tensor& mask, bool mask_constant, bool memory_changes, at::IntArrayRef integers,
-                 at::ArrayRef<double> numbers, const Tensors& tensors, const Tensors& made, const Tensor& grad_states,
+                 const Tensor& mask, bool mask_constant, const Tensor& coefficients, bool coefficients_constant,
+                 bool memory_changes, at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors, const Tensors& made, const Tensor& grad_states,
                  const Tensor& grad_final, const Tensor& grad_final_memory) {
     const int64_t hidden = weight.size(1);
     Tensor grad = grad_final.clone(), grad_memory = grad_final_memory.clone(), grad_extra = at::zeros_like(extra);
-    Tensor grad_inputs = grad_extra.new_empty({0}), grad_bias;
+    Tensor grad_inputs = grad_extra.new_empty({0}), grad_product = grad_inputs, grad_bias;
     AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_backward", [&] {
         with_cell<scalar_t>(cell, activation, [&](auto chosen) {
             using Cell = decltype(chosen);
@@ -207,6 +218,12 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             p.cell_memories = data<scalar_t>(made[4]);
             p.apart = data<scalar_t>(made[5]);
             p.gated = data<scalar_t>(made[6]);
+            if (coefficients.numel()) {
+                grad_product = at::empty({term.size(0), (Cell::blocks - Cell::apart) * hidden}, term.options());
+                p.coefficients = {data<scalar_t>(coefficients), 1, coefficients_constant};
+                p.second = data<scalar_t>(made[7]);
+                p.grad_product = data<scalar_t>(grad_product);
+            }
             p.grad_states = data<scalar_t>(grad_states);
             p.grad = data<scalar_t>(grad);
             p.grad_memory = data<scalar_t>(grad_memory);
@@ -229,7 +246,7 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             total_of(bias_sums, data<scalar_t>(grad_bias));
         });
     });
-    return {grad_inputs, grad, grad_memory, grad_extra, grad_bias};
+    return {grad_inputs, grad, grad_memory, grad_extra, grad_bias, grad_product};
 }
 
 // sum_i grad[first_i : first_i + rows of values_i]^T values_i for values of one width: a weight's gradient.
@@ -277,11 +294,12 @@ TORCH_LIBRARY(statewise_native, library) {
         "forward(int cell, int activation, Tensor(a!) given, Tensor inputs, Tensor weight_ih, Tensor bias, "
         "Tensor weight, Tensor apart_bias, Tensor extra, "
         "Tensor initial_state, Tensor initial_memory, int[] batch_sizes, bool reverse, bool start_at_one, Tensor mask, "
-        "bool mask_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors) -> Tensor[]");
+        "bool mask_constant, Tensor second, Tensor coefficients, bool coefficients_constant, bool memory_changes, "
+        "int[] integers, float[] numbers, Tensor[] tensors) -> Tensor[]");
     library.def(
         "backward(int cell, int activation, Tensor(a!) term, Tensor weight_ih, Tensor weight, Tensor extra, Tensor initial_state, "
-        "Tensor initial_memory, int[] batch_sizes, bool reverse, Tensor mask, bool mask_constant, bool memory_changes, "
-        "int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
+        "Tensor initial_memory, int[] batch_sizes, bool reverse, Tensor mask, bool mask_constant, Tensor coefficients, "
+        "bool coefficients_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
     library.def("fill_counted(Tensor(a!) out, int seed, int kind, float scale, float shift, int bound, float[] shapes) -> ()");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");

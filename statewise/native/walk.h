@@ -55,6 +55,14 @@ struct Problem {
     const T* input_weight = nullptr;  // W, (blocks * hidden, input)
     const T* input_bias = nullptr;    // (blocks * hidden), may be null
 
+    // Through-time mixing: the input terms of both members, and the weight of the first. `term` and `second` then begin
+    // empty, and what backward needs of the two members goes there.
+    const T* first_given = nullptr;
+    const T* second_given = nullptr;
+    const T* added_bias = nullptr;  // (blocks * hidden), may be null: what both terms lack
+    Draw<T> coefficients;           // width 1; no data: nothing is mixed
+    T* second = nullptr;
+
     T* term = nullptr;
     T* apart = nullptr;
     T* gated = nullptr;
@@ -69,6 +77,7 @@ struct Problem {
     T* grad = nullptr;               // batch: at first of the final state, at the end of the initial one
     T* grad_memory = nullptr;        // batch
     T* grad_inputs = nullptr;        // null: not wanted here
+    T* grad_product = nullptr;       // of mixing: of the products that are added, (added blocks * hidden)
     // One of each for every thread: the gradients of the cell's own parameters, and of the biases (those of the term,
     // then of the product kept apart).
     std::vector<T>* extra_sums = nullptr;
@@ -99,6 +108,7 @@ public:
     void forward() {
         pack_forward();
         if (p.mask.data) masked_.resize(size_t(p.batch * p.hidden));
+        if (mixes()) product_.resize(size_t(p.batch * kAddedBlocks * p.hidden));
         run_team(threads_, [&](int rank, int size, Barrier& barrier) {
             std::vector<T> scratch;
             for (const Turn& turn : p.turns) step(turn, rank, size, barrier, scratch);
@@ -115,8 +125,9 @@ public:
         run_team(threads_, [&](int rank, int size, Barrier& barrier) {
             if (Cell::extra_rows) p.extra_sums[rank].assign(size_t(Cell::extra_rows * p.hidden), T(0));
             p.bias_sums[rank].assign(size_t((Cell::blocks + Cell::apart) * p.hidden), T(0));
+            std::vector<T> scratch;
             for (size_t i = p.turns.size(); i-- > 0;) {
-                unstep(p.turns[i], i > 0 ? &p.turns[i - 1] : nullptr, rank, size, barrier);
+                unstep(p.turns[i], i > 0 ? &p.turns[i - 1] : nullptr, rank, size, barrier, scratch);
             }
         });
     }
@@ -131,7 +142,10 @@ private:
     bool feeds_old_ = false;
     Packed<T> added_, special_;  // the products with the state that are added, and the one kept apart or gated
     Packed<T> input_;
-    std::vector<T> masked_, work_, through_, old_memory_;
+    std::vector<T> masked_, work_, through_, old_memory_, product_;
+
+    // The cells whose second product depends on their gates have no code for mixing.
+    bool mixes() const { return Cell::gated_from < 0 && p.coefficients.data; }
 
     // The rows of a step that belong to a thread.
     Share rows_of(const Turn& turn, int rank, int size) const {
@@ -206,7 +220,11 @@ private:
             multiply(p.inputs + turn.start * p.input, p.input, input_, term, width, p.input_bias != nullptr, turn, rank,
                      size);
         }
-        if (kAddedBlocks > 0) multiply(source, h, added_, term, width, true, turn, rank, size);
+        if (kAddedBlocks > 0 && mixes()) {
+            multiply(source, h, added_, product_.data(), kAddedBlocks * h, false, turn, rank, size);
+        } else if (kAddedBlocks > 0) {
+            multiply(source, h, added_, term, width, true, turn, rank, size);
+        }
         if (Cell::apart) multiply(source, h, special_, p.apart + turn.start * h, h, false, turn, rank, size);
         meet(barrier);
         if constexpr (Cell::gated_from >= 0) {
@@ -221,9 +239,52 @@ private:
             multiply(product_source, h, special_, term + Cell::gated_from * h, width, true, turn, rank, size);
             meet(barrier);
         }
-        for (int64_t row = mine.begin; row < mine.end; ++row) Cell::forward(row_of(turn, row));
+        if (mixes()) {
+            scratch.resize(size_t(2 * h));
+            for (int64_t row = mine.begin; row < mine.end; ++row) mix_row(turn, row, scratch.data());
+        } else {
+            for (int64_t row = mine.begin; row < mine.end; ++row) Cell::forward(row_of(turn, row));
+        }
         settle(turn, mine, scratch);
         meet(barrier);
+    }
+
+    // The cell for both members of a pair, from one state; state and memory are mixed. `other` is scratch of two rows.
+    void mix_row(const Turn& turn, int64_t row, T* other) const {
+        const int64_t h = p.hidden, width = Cell::blocks * h, at = turn.start + row;
+        const T weight = *p.coefficients.at(turn.start, row);
+        Row<T> first = row_of(turn, row), second = first;
+        second.term = p.second + at * width;
+        second.new_state = other;
+        second.new_memory = other + h;
+        // The product that is kept apart is complete after the first.
+        second.apart_bias = nullptr;
+        second.apart_offset = 0;
+        begin_terms(first.term, second.term, row, at);
+        Cell::forward(first);
+        Cell::forward(second);
+        const auto blend = [&](T* to, const T* from) {
+            over_units<T>(h, [&](auto unit) { unit.store(to, weight * unit.load(to) + (1 - weight) * unit.load(from)); });
+        };
+        blend(first.new_state, second.new_state);
+        if (Cell::has_memory) blend(first.new_memory, second.new_memory);
+    }
+
+    // The terms of both members with the products and biases that are added to them.
+    void begin_terms(T* first, T* second, int64_t row, int64_t at) const {
+        const int64_t h = p.hidden, width = Cell::blocks * h, added = kAddedBlocks * h;
+        const T* product = product_.data() + row * added;
+        const T* one = p.first_given + at * width;
+        const T* other = p.second_given + at * width;
+        over_units<T>(added, [&](auto unit) {
+            auto sum = unit.load(product);
+            if (p.added_bias) sum += unit.load(p.added_bias);
+            unit.store(first, unit.load(one) + sum);
+            unit.store(second, unit.load(other) + sum);
+        });
+        if (added == width) return;
+        std::copy(one + added, one + width, first + added);
+        std::copy(other + added, other + width, second + added);
     }
 
     // After the cell: the transforms, and the new state and memory become the present ones.
@@ -267,11 +328,16 @@ private:
         return r;
     }
 
-    void unstep(const Turn& turn, const Turn* before, int rank, int size, Barrier& barrier) {
+    void unstep(const Turn& turn, const Turn* before, int rank, int size, Barrier& barrier, std::vector<T>& scratch) {
         const int64_t h = p.hidden, width = Cell::blocks * h;
         const Share mine = rows_of(turn, rank, size);
         begin_unstep(turn, mine);
-        for (int64_t row = mine.begin; row < mine.end; ++row) Cell::backward(grad_of(turn, before, row, rank));
+        if (mixes()) {
+            scratch.resize(size_t(5 * h));
+            for (int64_t row = mine.begin; row < mine.end; ++row) unmix_row(turn, before, row, rank, scratch.data());
+        } else {
+            for (int64_t row = mine.begin; row < mine.end; ++row) Cell::backward(grad_of(turn, before, row, rank));
+        }
         finish_memory(mine);
         meet(barrier);
         T* grad_term = p.term + turn.start * width;
@@ -288,10 +354,13 @@ private:
         const bool masked = p.mask.data != nullptr;
         T* to = masked ? masked_.data() : p.grad;
         bool accumulate = !masked && (Cell::direct || feeds_old_);
-        if (kAddedBlocks > 0) {
+        if (kAddedBlocks > 0 && mixes()) {
+            const int64_t added = kAddedBlocks * h;
+            multiply(p.grad_product + turn.start * added, added, added_, to, h, accumulate, turn, rank, size);
+        } else if (kAddedBlocks > 0) {
             multiply(grad_term, width, added_, to, h, accumulate, turn, rank, size);
-            accumulate = true;
         }
+        accumulate = accumulate || kAddedBlocks > 0;
         if (Cell::apart) multiply(p.apart + turn.start * h, h, special_, to, h, accumulate, turn, rank, size);
         if (p.grad_inputs) {
             multiply(grad_term, width, input_, p.grad_inputs + turn.start * p.input, p.input, false, turn, rank, size);
@@ -309,11 +378,59 @@ private:
         }
     }
 
+    // The derivative of `mix_row`; `scratch` is five rows.
+    void unmix_row(const Turn& turn, const Turn* before, int64_t row, int rank, T* scratch) {
+        const int64_t h = p.hidden, added = kAddedBlocks * h, at = turn.start + row;
+        const T weight = *p.coefficients.at(turn.start, row);
+        RowGrad<T> first = grad_of(turn, before, row, rank), second = first;
+        second.saved = second.grad_term = p.second + at * Cell::blocks * h;
+        const auto split = [&](T* whole, T* part) {
+            over_units<T>(h, [&](auto unit) {
+                const auto value = unit.load(whole);
+                unit.store(part, weight * value);
+                unit.store(whole, (1 - weight) * value);
+            });
+        };
+        first.grad_state = scratch;
+        split(second.grad_state, first.grad_state);
+        if (Cell::has_memory) {
+            first.grad_memory = scratch + h;
+            split(second.grad_memory, first.grad_memory);
+            // What was kept is the mixed memory, so that of each member is made anew.
+            first.new_memory = scratch + 2 * h;
+            second.new_memory = scratch + 3 * h;
+            remember(first, scratch + 2 * h);
+            remember(second, scratch + 3 * h);
+        }
+        first.grad_apart = scratch + 4 * h;
+        Cell::backward(first);
+        Cell::backward(second);
+        const auto add = [&](T* to, const T* from) {
+            over_units<T>(h, [&](auto unit) { unit.add(to, unit.load(from)); });
+        };
+        if (Cell::has_memory) add(second.grad_memory, first.grad_memory);
+        if (Cell::apart) add(second.grad_apart, first.grad_apart);
+        T* product = p.grad_product + at * added;
+        over_units<T>(added, [&](auto unit) {
+            unit.store(product, unit.load(first.grad_term) + unit.load(second.grad_term));
+        });
+    }
+
+    // The memory that a member of a pair came to: f c + i g.
+    static void remember(const RowGrad<T>& row, T* to) {
+        const int64_t h = row.hidden;
+        over_units<T>(h, [&](auto unit) {
+            const auto i = unit.load(row.saved), f = unit.load(row.saved + h), g = unit.load(row.saved + 2 * h);
+            unit.store(to, f * unit.load(row.memory) + i * g);
+        });
+    }
+
     // The gradients of the biases, while the rows are at hand.
     void add_up(const Turn& turn, const Share& mine, T* sum) const {
-        const int64_t h = p.hidden, width = Cell::blocks * h;
+        const int64_t h = p.hidden, width = Cell::blocks * h, own = mixes() ? kAddedBlocks * h : width;
+        const T* grads = mixes() ? p.grad_product : p.term;
         for (int64_t row = turn.start + mine.begin; row < turn.start + mine.end; ++row) {
-            over_units<T>(width, [&](auto unit) { unit.add(sum, unit.load(p.term + row * width)); });
+            over_units<T>(own, [&](auto unit) { unit.add(sum, unit.load(grads + row * own)); });
             if (!Cell::apart) continue;
             over_units<T>(h, [&](auto unit) { unit.add(sum + width, unit.load(p.apart + row * h)); });
         }

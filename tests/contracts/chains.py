@@ -90,8 +90,8 @@ CHAINS: dict[str, Chain] = {
     "locked input dropout": Chain((LockedInputDropout(0.3),)),
     "output dropout": Chain((OutputDropout(0.3),)),
     "locked dropout": Chain((LockedDropout(0.3),)),
-    "mix": Chain((ThroughTimeMix(),), native=False),
-    "mix above": Chain((ThroughTimeMix(layers=(1,)),), native=False),
+    "mix": Chain((ThroughTimeMix(),)),
+    "mix above": Chain((ThroughTimeMix(layers=(1,)),)),
     "noise, centroids": Chain((_noise, Centroids(3))),
     "centroids, noise": Chain((Centroids(3), _noise)),
     "noise, centroids, zoneout": Chain((_noise, _near, _zoned)),
@@ -103,7 +103,8 @@ CHAINS: dict[str, Chain] = {
     "masks and states": Chain((RecurrentDropout(0.3, input_p=0.2), _zoned, _noise, Centroids(3))),
     "locked masks and states": Chain((RecurrentDropout(0.3, locked=True), Centroids(3), _zoned)),
     "general masks and states": Chain((_noise, _general, Centroids(3, transition="gumbel_hard")), native=False),
-    "mix, noise, centroids, zoneout": Chain((ThroughTimeMix(), _noise, Centroids(3), _zoned), native=False),
+    "mix, noise, centroids, zoneout": Chain((ThroughTimeMix(), _noise, Centroids(3), _zoned)),
+    "masks of inputs and states, mix": Chain((RecurrentDropout(0.3, input_p=0.2), ThroughTimeMix(), InputDropout(0.2))),
     "mix with masks": Chain((_general, ThroughTimeMix(), _added), native=False),
     "every place": Chain(
         (

@@ -100,12 +100,10 @@ class Case:
         return pack_padded_sequence(x, torch.tensor(self.lengths), self.batch_first, enforce_sorted=False)
 
     def pairing(self) -> Pairing:
-        """Partners of equal length, with coefficients for each step."""
-        source, lengths = self.generator("partners"), self.true_lengths
-        alike = [[other for other, length in enumerate(lengths) if length == mine] for mine in lengths]
-        partner = [rows[int(torch.randint(len(rows), (), generator=source))] for rows in alike]
-        weights = torch.rand(self.steps, self.batch, generator=source, dtype=self.dtype)
-        return Pairing(torch.tensor(partner), weights)
+        """A partner for every sequence, of any length, with coefficients for each step."""
+        source = self.generator("partners")
+        partner = torch.randint(self.batch, (self.batch,), generator=source)
+        return Pairing(partner, torch.rand(self.steps, self.batch, generator=source, dtype=self.dtype))
 
 
 @st.composite

@@ -8,13 +8,11 @@ import pytest
 import torch
 
 from contracts.chains import CHAINS, Chain
-from contracts.engines import FOR_EVERY_CELL, EngineContract
+from contracts.engines import FOR_EVERY_CELL, TWO_PRODUCTS, EngineContract
 from contracts.members import MEMBERS
 from contracts.passes import Case, Pass, run
 from statewise import Centroids, RecurrentDropout, RecurrentLayer, ThroughTimeMix
 from statewise.errors import EngineError
-
-TWO_PRODUCTS = ("MGU", "GRU(reset_before)")
 
 
 class KernelContract(EngineContract):

@@ -98,7 +98,7 @@ class Backward(Walk):
         here, weight = self.rows_of(first, last), self.input_weight()
         if self.inputs_grad is None:
             self.inputs_grad = self.empty(self.rows, weight.shape[2])
-        self.multiply_into(self.inputs_grad[:, here], self._terms(here), weight)
+        self.multiply_into(self.inputs_grad[:, here], self.term[:, here], weight)
 
     inputs_grad: Tensor | None = None
 
@@ -206,17 +206,16 @@ class Backward(Walk):
     def gradients(self) -> Operands:
         """The gradients of all operands, in their places; None where there is none."""
         given, facts, hidden = self.given, self.facts, self.hidden
-        term = self._terms(slice(0, self.rows))
-        sums = self._summed(term) if self._biased else None
+        sums = self._summed_terms() if self._biased else None
         inputs = weight_ih = input_term = None
         if given.input_term is not None:
-            input_term = self._blocks(term)
+            input_term = self._blocks(self.term)
         else:
             assert given.weight_ih is not None
             size = given.weight_ih.shape[2]
             below = self.input_values
             assert below is not None
-            weight_ih = self._weight(self._turned(term, below), size)
+            weight_ih = self._weight(self._turned(self.term, below), size)
             if self.inputs_grad is not None:
                 inputs = self.inputs_grad[..., :size]
         state, memory = self._initial()
@@ -231,7 +230,7 @@ class Backward(Walk):
             initial_memory=memory,
             extra=self._extra(),
             mask=None,
-            partner=None,
+            second_term=None if given.second_term is None else self._blocks(self.second_term),
             coefficients=None,
             learnt=self._learnt(),
             drawn=[None] * (2 * len(facts.chain)),
@@ -255,19 +254,10 @@ class Backward(Walk):
         ones = rows.new_ones(1, 1, rows.shape[1]).expand(self.replicas, 1, -1)
         return self.multiply(ones, rows).squeeze(1).to(self.dtype)
 
-    def _terms(self, here: slice) -> Tensor:
-        """The gradient of the input term of whole steps; what belongs to a partner goes to the partner's row."""
-        term = self.term[:, here]
-        if self.facts.coefficients is None:
-            return term
-        assert self.given.partner is not None
-        place, start = _places(self.facts.layout, self.device)
-        index = self.given.partner[:, place[here]] + (start[here] - here.start)
-        index += term.shape[1] * torch.arange(self.replicas, device=self.device).unsqueeze(1)
-        flat = term.flatten(0, 1).clone()
-        # Sorted inside, so that partners of many rows get their sums in one order always.
-        flat.index_put_((index.flatten(),), self.second_term[:, here].flatten(0, 1), accumulate=True)
-        return flat.view_as(term)
+    def _summed_terms(self) -> Tensor:
+        """The sums of the gradients of the input terms, which are those of the biases."""
+        sums = self._summed(self.term)
+        return sums if self.facts.coefficients is None else sums + self._summed(self.second_term)
 
     def _blocks(self, padded_blocks: Tensor) -> Tensor:
         """Blocks of the hidden size from blocks of the width."""
@@ -369,14 +359,6 @@ class Backward(Walk):
             grad = transform.learnt_gradient(wide, before, weights if transform.hard else soft, after, slope)
             found.append(grad[..., : self.hidden].to(self.dtype))
         return found
-
-
-@lru_cache(maxsize=64)
-def _places(layout: Layout, device: torch.device) -> tuple[Tensor, Tensor]:
-    """For each row its sequence, and the first row of its step."""
-    sizes = torch.tensor(layout.batch_sizes)
-    starts = torch.tensor(layout.offsets[:-1]).repeat_interleave(sizes)
-    return (torch.arange(layout.rows) - starts).to(device), starts.to(device)
 
 
 @lru_cache(maxsize=64)

@@ -33,10 +33,13 @@ class Forward(Walk):
         self.term = self.empty(self.rows, blocks * self.width)
         planes = PLANES[facts.kind]
         mixed = facts.coefficients is not None
+        self.second_term = self.empty(self.rows, blocks * self.width) if mixed else self.none
         # Where the cell saves as many planes as its input term has, they take its place.
-        in_place = planes == blocks and not mixed
+        in_place = planes == blocks
         self.planes = self.term if in_place else self.empty(self.rows, planes * self.width)
-        self.second = self.empty(self.rows, planes * self.width) if mixed else self.none
+        self.second = self.second_term
+        if mixed and not in_place:
+            self.second = self.empty(self.rows, planes * self.width)
         self.gated = self.empty(self.rows, self.width) if facts.two_products else self.none
         self.rooms = self._rooms()
         self.partial = self.similarities()
@@ -91,17 +94,26 @@ class Forward(Walk):
         if bias is not None:
             bias = self.moved(bias.reshape(self.replicas, blocks, hidden), blocks, 1, self.width).flatten(1)
         self.bias = bias
+        if given.second_term is not None:
+            self._take_in(given.second_term, self.second_term)
         if given.input_term is not None:
-            term = given.input_term.reshape(self.replicas, self.rows, blocks, hidden)
-            self.term.view(self.replicas, self.rows, blocks, self.width)[..., :hidden] = term
-            self.term.view(self.replicas, self.rows, blocks, self.width)[..., hidden:] = 0
-            if bias is not None:
-                self.term += bias.unsqueeze(1)
+            self._take_in(given.input_term, self.term)
             return
         assert given.weight_ih is not None
         wide = self.below.width if self.below is not None else self.input_width(given.weight_ih.shape[2])
         self.weight_ih = self.moved(given.weight_ih, blocks, self.width, wide)
         self.inputs = None if given.inputs is None else self.moved(given.inputs, 1, self.rows, wide)
+
+    def _take_in(self, given: Tensor, target: Tensor) -> None:
+        """An input term that comes ready to its place, padded, with the bias of the product."""
+        blocks, hidden = self.facts.blocks, self.hidden
+        parted = target.view(self.replicas, self.rows, blocks, self.width)
+        parted[..., hidden:] = 0
+        term, inside = given.reshape(self.replicas, self.rows, blocks, hidden), parted[..., :hidden]
+        if self.bias is None:
+            inside.copy_(term)
+        else:
+            torch.add(term, self.bias.view(self.replicas, 1, blocks, self.width)[..., :hidden], out=inside)
 
     def project(self, first: int, last: int) -> None:
         """The input term of some turns; for a chained layer they are those of the layer below."""
@@ -123,10 +135,10 @@ class Forward(Walk):
 
         given = self.given
         states, memories = self.steps_of(self.states), self.memories_of_steps()
-        head = (self.weight, self.term, self.planes, self.second, states, memories, self.values)
+        head = (self.weight, self.term, self.second_term, self.planes, self.second, states, memories, self.values)
         tail = (
             *(self.carried, self.carried_memory, self.apart, self.own(), at_hand(given.mask, self.none)),
-            *(at_hand(given.partner, self.none), at_hand(given.coefficients, self.none), self.table),
+            *(at_hand(given.coefficients, self.none), self.table),
         )
         pointers = self.pointers(self.rooms, [])
         sizes = (self.turns, self.rows, self.batch)
@@ -172,9 +184,9 @@ class Forward(Walk):
         )
         launch(
             self.step_grid(),
-            *(product, self.term, self.planes, self.second, self.steps_of(self.states), self.memories_of_steps()),
-            *(self.values, self.carried, self.carried_memory, self.apart, self.own(), mask, mask),
-            *(at_hand(given.partner, none), at_hand(given.coefficients, none), self.pointers(self.rooms, [])),
+            *(product, self.term, self.second_term, self.planes, self.second, self.steps_of(self.states)),
+            *(self.memories_of_steps(), self.values, self.carried, self.carried_memory, self.apart, self.own(), mask, mask),
+            *(at_hand(given.coefficients, none), self.pointers(self.rooms, [])),
             *(here.start, here.rows, here.kept),
             *((0, 0) if following is None else (following.start, following.rows)),
             *(self.rows, self.batch),

@@ -119,7 +119,7 @@ class Operands:
     initial_memory: Tensor | None
     extra: Tensor | None
     mask: Tensor | None
-    partner: Tensor | None
+    second_term: Tensor | None  # of through-time mixing
     coefficients: Tensor | None
     learnt: list[Tensor | None]  # the centroids of each transform
     drawn: list[Tensor | None]  # two for each transform
@@ -209,7 +209,7 @@ def operands_of(call: Recurrence, *, chained: bool) -> Operands:
         initial_memory=call.initial_memory,
         extra=call.extra[0] if call.extra else None,
         mask=None if mask is None else fit(mask.mask, call, gates * call.hidden),
-        partner=None if mixed is None else mixed.partner,
+        second_term=None if mixed is None else mixed.second_term,
         coefficients=None if mixed is None else fit(mixed.coefficients, call, 1),
         learnt=[step.parameters[0] if step.parameters else None for step in call.chain],
         drawn=drawn,
