@@ -4,7 +4,20 @@ Everything here happens to the hidden state between two steps: it is disturbed, 
 sphere, measured, bounded and read.
 """
 
-from statewise import analysis, cells, data, engine, errors, heads, models, objectives, train, transforms, weights
+from statewise import (
+    analysis,
+    cells,
+    data,
+    engine,
+    errors,
+    heads,
+    mixup,
+    models,
+    objectives,
+    train,
+    transforms,
+    weights,
+)
 from statewise.citations import cite
 from statewise.engine import Plan
 from statewise.layers import (
@@ -89,6 +102,7 @@ __all__ = [
     "engine",
     "errors",
     "heads",
+    "mixup",
     "models",
     "objectives",
     "train",

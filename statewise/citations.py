@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from statewise import cells, transforms, weights
+from statewise import cells, mixup, transforms, weights
 from statewise.cells import Cell
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer, SingleStep
@@ -43,6 +43,8 @@ _SOURCES: dict[Any, tuple[str, ...]] = {
     transforms.LockedDropout: _LOCKED,
     transforms.RecurrentDropout: ("dieng2018noisin", "semeniuta2016recurrent"),
     transforms.embedding_dropout: _LOCKED,
+    mixup.Mixup: ("karamzade2020regularizing",),
+    mixup.MarkovBeta: ("karamzade2020regularizing",),
     weights.ScaledCayley: _SCORNN,
     weights.GatewiseOrthogonal: _SCORNN,
     weights.scaled_cayley: _SCORNN,
@@ -73,7 +75,8 @@ def cite(used: Any) -> str:
     comment at the end, so that the list does not look complete when it is not.
 
     Args:
-        used: a module, a transform, a cell, an optimiser of ``statewise.weights``, or a class or function of these.
+        used: a module, a transform, a cell, a mixup, an optimiser of ``statewise.weights``, or a class or function of
+            these.
 
     >>> from statewise import LSTM, Noise
     >>> print(cite(LSTM(4, 8, transforms=Noise("gaussian", 0.5))))

@@ -16,9 +16,23 @@ import torch
 from torch import nn
 
 import statewise
-from statewise import cells, data, engine, errors, heads, layers, models, objectives, train, transforms, weights
+from statewise import (
+    analysis,
+    cells,
+    data,
+    engine,
+    errors,
+    heads,
+    layers,
+    mixup,
+    models,
+    objectives,
+    train,
+    transforms,
+    weights,
+)
 
-ROOMS = [statewise, cells, transforms, weights, engine, layers, heads, objectives, models, data, train]
+ROOMS = [statewise, cells, transforms, weights, engine, layers, heads, analysis, mixup, objectives, models, data, train]
 EVERY_ROOM = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
 PUBLIC = [(room, name) for room in ROOMS for name in room.__all__]
 EVERY_NAME = pytest.mark.parametrize(("room", "name"), PUBLIC, ids=[f"{room.__name__}.{name}" for room, name in PUBLIC])

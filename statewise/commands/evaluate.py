@@ -45,8 +45,8 @@ def parser() -> ArgumentParser:
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
     add("--text", type=str, help="score each line of this file, instead of a part of a corpus")
-    add("--data", type=str, help="the corpus to score, in the words of the run; else the one that it was trained on; of "
-        "a tagger a file of tagged words, else those that it was tested on")  # fmt: skip
+    add("--data", type=str, help="the corpus to score, in the words of the run; else the one that it was trained on; "
+        "of a tagger a file of tagged words, else those that it was tested on")  # fmt: skip
     add("--split", choices=("test", "valid", "train"), help="which part of it (default: test)")
     add("--batch", type=int, help="columns in which it is read: more are faster, and see less of the past (default: 1)")
     add("--dynamic", choices=("off", "new", "old"), default="off", help="dynamic evaluation: the model goes on "
@@ -56,9 +56,9 @@ def parser() -> ArgumentParser:
     add("--lr", type=float, help="of dynamic evaluation")
     add("--decay", type=float, help="of dynamic evaluation: the pull towards the trained weights")
     add("--epsilon", type=float, help="of dynamic evaluation")
-    add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where its "
-        "own are; or glove")  # fmt: skip
-    add("--context", type=str, help="tagger: a file with the further vector of each word of --data, if the run has such")
+    add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where "
+        "its own are; or glove")  # fmt: skip
+    add("--context", type=str, help="tagger: a file with the further vector of each word of --data, if it has such")
     add("--device", **DEVICE)
     return made
 

@@ -208,7 +208,12 @@ def named_apart(paths: list[Path]) -> dict[str, Path]:
     ['one/test.tsv', 'two/test.tsv']
     """
     places = list(dict.fromkeys(path.resolve() for path in paths))
-    lengths: list[Callable[[Path], str]] = [file_name, lambda path: path.name, lambda path: "/".join(path.parts[-2:]), str]
+    lengths: list[Callable[[Path], str]] = [
+        file_name,
+        lambda path: path.name,
+        lambda path: "/".join(path.parts[-2:]),
+        str,
+    ]
     for shorten in lengths:
         found = {shorten(path): path for path in places}
         if len(found) == len(places) and not {"train", "valid"} & found.keys():

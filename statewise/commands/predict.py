@@ -42,8 +42,8 @@ def parser() -> ArgumentParser:
     add("--token", type=str, help="tagger: the column of the words, as in statewise train tag")
     add("--sentence", type=str, help="tagger: the column that numbers the sentences of a table")
     add("--comments", action="store_true", help="tagger: leave out lines that begin with #")
-    add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where its "
-        "own are; or glove")  # fmt: skip
+    add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where "
+        "its own are; or glove")  # fmt: skip
     add("--context", type=str, help="tagger: a file with the further vector of each word, if the run has such")
     add("--text", type=str, help="classifier: the column of the texts, by name or by number from 0")
     add("--device", **DEVICE)

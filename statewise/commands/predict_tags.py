@@ -90,7 +90,9 @@ def _check_words(path: Path, sentences: Sequence[Sequence[str]]) -> None:
 
 
 def _columns(words: Sequence[str], given: Given) -> str:
-    rows = [words, given.tags, *([[f"{share:.{DIGITS}f}" for share in given.probabilities]] * bool(given.probabilities))]
+    rows: list[Sequence[str]] = [words, given.tags]
+    if given.probabilities:
+        rows.append([f"{share:.{DIGITS}f}" for share in given.probabilities])
     return "".join("\t".join(row) + "\n" for row in zip(*rows, strict=True)) + "\n"
 
 

@@ -16,7 +16,7 @@ from statewise.commands.compare import asked_before
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
 from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, one_thread
-from statewise.commands.tag_compare import compare_mixing
+from statewise.commands.tag_compare import VARIANTS, compare_mixing
 from statewise.commands.tagged import ENCODING, FILES, Tagged, find_vectors, read_sets
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import TaggerConfig
@@ -31,17 +31,19 @@ SGD_LR = 0.1  # of the paper, which trains by plain gradients
 SMALL = 128  # units up to which one thread is faster than several
 _ENCODINGS = ("bioes", "iob2", "iob1")
 _SOURCE = ("data", *FILES, "encoding", "vectors")
+_PLACES = ("data", "valid", "test", "context", "vectors")  # which of them may be files
 
 
 def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
-        "Train a tagger, which gives every word of a sentence a tag: names in a text, parts of speech. After every epoch "
-        "it is validated, and the best one is tested. Killed at any moment, it goes on with --resume."
+        "Train a tagger, which gives every word of a sentence a tag: names in a text, parts of speech. After every "
+        "epoch it is validated, and the best one is tested. Killed at any moment, it goes on with --resume."
     )
     add = made.add_argument
     add("--data", type=str, help="a file of tagged words: a word a line and its tag in another column, a blank line "
-        "after each sentence (.conll and others), or .jsonl, .csv, .tsv; or conll2003; or sample for a synthetic one")  # fmt: skip
+        "after each sentence (.conll and others), or .jsonl, .csv, .tsv; or conll2003; or sample for synthetic "
+        "sentences")  # fmt: skip
     add("--valid", type=str, help="a file to choose the best model by; else a tenth of the sentences is held back, but "
         "not with --keep last")  # fmt: skip
     add("--test", type=str, nargs="+", help="files to test the model on")
@@ -56,12 +58,12 @@ def parser() -> ArgumentParser:
         "writes that of the files")  # fmt: skip
     add("--repair", action="store_true", help="read tags that cannot stand where they do as conlleval does")
     add("--comments", action="store_true", help="leave out lines that begin with #")
-    add("--vectors", type=str, help="word vectors to begin with: a file as GloVe writes it, an .npz, or glove for those "
-        "of the benchmark; else they are learnt")  # fmt: skip
-    add("--context", type=str, nargs="+", help="files with a further vector for each word, one file for each of --data, "
-        "--valid and --test in this order (.npz or .safetensors)")  # fmt: skip
-    add("--compare", action="store_true", help="train the same tagger without mixing and with each kind of it, and tell "
-        "by how much each is better")  # fmt: skip
+    add("--vectors", type=str, help="word vectors to begin with: a file as GloVe writes it, an .npz, or glove for "
+        "those of the benchmark; else they are learnt")  # fmt: skip
+    add("--context", type=str, nargs="+", help="files with a further vector for each word, one file for each of "
+        "--data, --valid and --test in this order (.npz or .safetensors)")  # fmt: skip
+    add("--compare", action="store_true", help="train the same tagger without mixing and with each kind of it, and "
+        "tell by how much each is better")  # fmt: skip
     add("--out", type=str, help="the folder of the run; else runs/ and the name of the file")
     add("--resume", action="store_true", help="go on with the run in the folder, with its settings; more --epochs than "
         "it had continue it, unless the rate falls to the last one")  # fmt: skip
@@ -99,7 +101,8 @@ def run(asked: Any, console: Console) -> None:
     few = device.type == "cpu" and config.hidden <= SMALL
     with one_thread(few), _way_on(folder, asked, console):
         if asked.compare:
-            compare_mixing(config, settings, sets, folder, console=console, told=told, drawn=asked.tensorboard, **options)
+            options |= {"told": told, "drawn": asked.tensorboard}
+            compare_mixing(config, settings, sets, folder, console=console, **options)
             return
         with curves(folder, wanted=asked.tensorboard) as write:
             parts = (sets.train, sets.valid, sets.tests)
@@ -147,7 +150,7 @@ def check_taken(folder: Path, asked: Any) -> None:
         asked: the options.
     """
     if asked.compare:
-        check_new(folder, asked.resume, within=("standard", "input", "pre-output", "through-time"))
+        check_new(folder, asked.resume, within=tuple(VARIANTS))
     else:
         check_new(folder, asked.resume)
 
@@ -158,14 +161,12 @@ def describe_run(
     """A run in two lines, before it begins."""
     held = "" if sets.valid is None else f", {len(sets.valid):,} to choose by"
     sizes = f"{len(sets.train):,} sentences to train on{held}"
-    kinds = f"{len(sets.train.tag_names)} tags ({sets.scheme}{'' if sets.scheme == sets.train.scheme else f' as {sets.train.scheme}'})"
+    schemes = " as ".join(dict.fromkeys((sets.scheme, sets.train.scheme)))
+    kinds = f"{len(sets.train.tag_names)} tags ({schemes})"
     ways = "both ways" if config.bidirectional else "one way"
     network = f"{config.cell} of {config.layers} x {config.hidden} units {ways}, {config.head}"
     mixed = "" if settings.mixup == "none" else f", {settings.mixup} mixup"
     return f"{sets.name}: {sizes}; {kinds}\n{network}{mixed}; {settings.epochs} epochs on {device}, in {folder}"
-
-
-_PLACES = ("data", "valid", "test", "context", "vectors")
 
 
 def _absolute(named: Any) -> Any:

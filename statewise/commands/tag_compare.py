@@ -11,7 +11,7 @@ from rich.console import Console
 
 from statewise.commands.compare import COMPARED, note
 from statewise.commands.curves import curves
-from statewise.commands.tagged import Tagged
+from statewise.commands.tagged import Tagged, alone
 from statewise.data import compare_spans
 from statewise.data.span_comparison import SpanComparison
 from statewise.errors import DivergedError
@@ -19,7 +19,7 @@ from statewise.models import TaggerConfig
 from statewise.report import Table
 from statewise.train import RunFolder, TaggerResult, TaggerSettings, TagMeasured, train_tagger
 from statewise.train.settings import as_json
-from statewise.train.tag_folder import Tags, read_given, tagged_path
+from statewise.train.tag_folder import read_given, tagged_path
 from statewise.train.tag_settings import MIXUPS
 from statewise.train.telling import say
 
@@ -113,7 +113,7 @@ def judged(results: Mapping[str, TaggerResult], test: str, *, spans: bool) -> di
     """
     given = {name: read_given(tagged_path(result.folder, test)) for name, result in results.items()}
     if not spans:
-        given = {name: (_alone(right), _alone(tags)) for name, (right, tags) in given.items()}
+        given = {name: (alone(right), alone(tags)) for name, (right, tags) in given.items()}
     found = {}
     for name, result in results.items():
         against = None
@@ -135,14 +135,18 @@ def gains(found: Mapping[str, Variant], test: str, lost: list[str]) -> Table:
     """
     columns = ("training", "valid F1 %", "F1 %", "gain", "p", "loss", "ECE %", "best epoch", "seconds")
     rows = [
-        [name, "-" if one.valid is None else f"{100 * one.valid.f1:.2f}", f"{100 * one.f1:.2f}", *_gain(one.against)]
-        + [f"{one.loss:.3f}", f"{100 * one.ece:.2f}", str(one.best_epoch), f"{one.seconds:.0f}"]
+        [
+            *(name, "-" if one.valid is None else f"{100 * one.valid.f1:.2f}", f"{100 * one.f1:.2f}"),
+            *(*_gain(one.against), f"{one.loss:.3f}", f"{100 * one.ece:.2f}"),
+            *(str(one.best_epoch), f"{one.seconds:.0f}"),
+        ]
         for name, one in found.items()
     ]
     told = (
-        f"On {test}: F1 of spans by the rules of conlleval (of tags without spans the accuracy); gain: by how much it is "
-        "higher than without mixing; p: how often chance alone would make such a gain or loss, by exchanging the tags of "
-        "whole sentences; loss: of a sentence, in nats; ECE: how far probabilities are from how often they are right."
+        f"On {test}: F1 of spans by the rules of conlleval (of tags without spans the accuracy); gain: by how much it "
+        "is higher than without mixing; p: how often chance alone would make such a gain or loss, by exchanging the "
+        "tags of whole sentences; loss: of a sentence, in nats; ECE: how far probabilities are from how often they are "
+        "right."
     )
     return Table(columns=columns, rows=rows, notes=[conclusion(found), told, *lost])
 
@@ -169,14 +173,9 @@ def conclusion(found: Mapping[str, Variant]) -> str:
 def _beside(against: SpanComparison | None) -> str:
     if against is None:
         return ""
-    sure = "more than chance" if against.p_value < SURE else "which may be chance"
+    sure = "more than chance" if against.p < SURE else "which may be chance"
     return f", whose F1 is {100 * against.difference:+.2f} points from the standard one's, {sure}"
 
 
 def _gain(against: SpanComparison | None) -> tuple[str, str]:
-    return ("-", "-") if against is None else (f"{100 * against.difference:+.2f}", f"{against.p_value:.3f}")
-
-
-def _alone(tags: Tags) -> Tags:
-    """Tags that mark no spans as spans of one token each, whose F1 is the accuracy."""
-    return tuple(tuple(f"S-{tag}" for tag in row) for row in tags)
+    return ("-", "-") if against is None else (f"{100 * against.difference:+.2f}", f"{against.p:.3f}")

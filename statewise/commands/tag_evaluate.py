@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 
-from statewise.commands.tagged import Context, encoded, find_context, read_file, read_sets
+from statewise.commands.tagged import Context, alone, encoded, find_context, read_file, read_sets
 from statewise.commands.tagger_run import load_for
 from statewise.data import SpanScores, TaggedSentences, score_spans
+from statewise.data.span_scores import SpanCounts
 from statewise.data.tables import name_ending
 from statewise.errors import ArgumentError
 from statewise.models import Tagger
@@ -19,11 +20,13 @@ from statewise.report import Table
 from statewise.train import RunFolder
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.tag_data import TagSet, calibrate, judged, predict
+from statewise.train.tag_folder import Tags
 
 #: What a tagger's run listens to.
 HEARD = ("run", "data", "split", "batch", "vectors", "context", "device")
 BATCH = 256
-COLUMNS = ("type", "precision %", "recall %", "F1 %", "strict F1 %", "spans", "found")
+ALL = "all"
+_RATES = ("precision %", "recall %", "F1 %")
 
 
 def evaluate_tagger(asked: Any, console: Console, device: torch.device) -> None:
@@ -59,26 +62,49 @@ def score(tagger: Tagger, gold: TaggedSentences, name: str, context: Context | N
     examples = TagSet(tagger.lexicon, gold, context=context, where=name)
     nll, tagged = predict(tagger, examples, batch=batch)
     found, trust = judged(gold, tagged, nll=nll), calibrate(tagger, examples, batch=batch)
-    rows = []
-    if gold.scheme != "none":
-        conll, strict = (score_spans(gold, tagged, convention, gold.scheme) for convention in ("conll", "strict"))
-        rows = list(_rows(conll, strict))
+    columns, rows = by_type(gold, tagged)
     strange = examples.encoded.unknown
     notes = [
         f"accuracy {100 * found.accuracy:.2f} %, loss {found.loss:.4f} a sentence, calibration error "
-        f"{100 * trust.ece:.2f} % (mean confidence {100 * trust.mean_confidence:.2f} %); {found.sentences:,} sentences, "
-        f"{found.tokens:,} words, {strange:,} of them without a vector",
+        f"{100 * trust.ece:.2f} % (mean confidence {100 * trust.mean_confidence:.2f} %); {found.sentences:,} "
+        f"sentences, {found.tokens:,} words, {strange:,} of them without a vector",
     ]
-    return Table(columns=COLUMNS, rows=rows, title=name, notes=notes)
+    return Table(columns=columns, rows=rows, title=name, notes=notes)
 
 
-def _rows(conll: SpanScores, strict: SpanScores) -> Iterator[list[str]]:
-    """A row for each type, and one for all; spans are counted as conlleval finds them."""
-    for name in (*conll.by_type, "all"):
-        counts = conll.overall if name == "all" else conll.by_type[name]
-        other = strict.overall if name == "all" else strict.by_type.get(name)
-        rates = (counts.precision, counts.recall, counts.f1, 0.0 if other is None else other.f1)
-        yield [name, *(f"{100 * rate:.2f}" for rate in rates), f"{counts.gold:,}", f"{counts.predicted:,}"]
+def by_type(gold: TaggedSentences, tagged: Tags) -> tuple[Sequence[str], list[list[str]]]:
+    """The heads and the rows of a table: one for each type of span, or for each tag where they mark none, and for all.
+
+    Args:
+        gold: the sentences with their right tags.
+        tagged: those that were given.
+    """
+    if gold.scheme == "none":
+        scores = score_spans(alone(gold.tags), alone(tagged))
+        return ("tag", *_RATES, "words", "found"), [
+            [*_percent(scores, name), *_counts(scores, name)] for name in _names(scores)
+        ]
+    conll, strict = (score_spans(gold.tags, tagged, convention, gold.scheme) for convention in ("conll", "strict"))
+    rows = [[*_percent(conll, name), _percent(strict, name)[-1], *_counts(conll, name)] for name in _names(conll)]
+    return ("type", *_RATES, "strict F1 %", "spans", "found"), rows
+
+
+def _names(scores: SpanScores) -> tuple[str, ...]:
+    return (*scores.by_type, ALL)
+
+
+def _of(scores: SpanScores, name: str) -> SpanCounts:
+    return scores.overall if name == ALL else scores.by_type.get(name, SpanCounts(0, 0, 0))
+
+
+def _percent(scores: SpanScores, name: str) -> list[str]:
+    counts = _of(scores, name)
+    return [name, *(f"{100 * rate:.2f}" for rate in (counts.precision, counts.recall, counts.f1))]
+
+
+def _counts(scores: SpanScores, name: str) -> list[str]:
+    counts = _of(scores, name)
+    return [f"{counts.gold:,}", f"{counts.predicted:,}"]
 
 
 def _sets(asked: Any, told: Mapping[str, Any]) -> Iterator[tuple[str, TaggedSentences, Context | None]]:
@@ -100,7 +126,11 @@ def _sets(asked: Any, told: Mapping[str, Any]) -> Iterator[tuple[str, TaggedSent
     named = source if asked.data is None else {"data": asked.data, "encoding": learnt}
     training = told["training"]
     own = read_sets(named, seed=training["seed"], valid=training["keep"] == "best")
-    parts = {"train": {"train": own.train}, "valid": {} if own.valid is None else {"valid": own.valid}, "test": own.tests}
+    parts = {
+        "train": {"train": own.train},
+        "valid": {} if own.valid is None else {"valid": own.valid},
+        "test": own.tests,
+    }
     chosen = parts[asked.split] if asked.split else own.tests or parts["valid"]
     if not chosen:
         raise ArgumentError(where="--data", got="no such set in the run", wanted="tagged sentences: --data FILE")

@@ -22,8 +22,9 @@ from statewise.data import (
     read_tagged,
     read_vectors,
 )
-from statewise.data.spans import SCHEMES, split_tag
+from statewise.data.spans import SCHEMES
 from statewise.errors import ArgumentError, DataError
+from statewise.train.tag_folder import Tags
 
 #: What may be said of files of the user's, besides their names.
 READING = ("token", "tag", "sentence", "scheme", "repair", "comments")
@@ -108,14 +109,14 @@ def read_file(path: Path, source: Mapping[str, Any], *, scheme: str | None = Non
     asked = source.get("scheme") or "auto"
     if asked not in ("auto", *SCHEMES):
         raise ArgumentError(where="--scheme", got=asked, wanted=f"one of auto, {', '.join(SCHEMES)}")
-    options = {
+    options: dict[str, Any] = {
         "scheme": scheme or asked,
         "malformed": "repair" if source.get("repair") else "refuse",
         "comments": bool(source.get("comments")),
     }
-    columns = {name: column(source.get(name)) for name in ("token", "tag", "sentence")}
+    options |= {name: column(source.get(name)) for name in ("token", "tag", "sentence")}
     with typed_advice():
-        return read_tagged(path, **columns, **options)
+        return read_tagged(path, **options)
 
 
 def encoded(sentences: TaggedSentences, encoding: str) -> TaggedSentences:
@@ -126,6 +127,18 @@ def encoded(sentences: TaggedSentences, encoding: str) -> TaggedSentences:
         encoding: the scheme that is wanted.
     """
     return sentences if sentences.scheme == "none" else sentences.converted(encoding)
+
+
+def alone(tags: Tags) -> Tags:
+    """Tags that mark no spans as spans of one word each, whose F1 is the accuracy.
+
+    Args:
+        tags: of each sentence.
+
+    >>> alone((("NN", "VB"),))
+    (('S-NN', 'S-VB'),)
+    """
+    return tuple(tuple(f"S-{tag}" for tag in row) for row in tags)
 
 
 def find_vectors(name: str | None, sentences: Iterable[Sequence[str]]) -> WordVectors | None:
@@ -191,20 +204,14 @@ class _Held:
             raise DataError(where=where, got=got, wanted="more, of which some can be held back")
         cuts = {name: order[at * each : (at + 1) * each] for at, name in enumerate(wanted)}
         train = order[len(wanted) * each :]
-        learnt = _of_type if sentences.scheme != "none" else str
-        seen = {learnt(tag) for place in train for tag in sentences.tags[place]}
+        seen = {tag for place in train for tag in sentences.tags[place]}
         for name, some in cuts.items():
-            lost = np.array([any(learnt(tag) not in seen for tag in sentences.tags[place]) for place in some])
+            lost = np.array([not seen.issuperset(sentences.tags[place]) for place in some])
             cuts[name], train = np.sort(some[~lost]), np.concatenate((train, some[lost]))
             if not len(cuts[name]):
                 got = f"no sentence for {name} whose tags others have too"
                 raise DataError(where=sentences.name, got=got, wanted="more sentences", remedy=f"Name some: --{name}.")
         return {"train": np.sort(train), **cuts}
-
-
-def _of_type(tag: str) -> str:
-    """What must be seen in training of a tag: its type, since the letters before it follow from the spans."""
-    return split_tag(tag)[1] or tag
 
 
 def _read_files(source: Mapping[str, Any], encoding: str, held: _Held) -> Tagged:
@@ -214,7 +221,7 @@ def _read_files(source: Mapping[str, Any], encoding: str, held: _Held) -> Tagged
     others = {**({"valid": Path(source["valid"]).expanduser()} if source.get("valid") else {}), **tests}
     sets = {name: read_file(other, source, scheme=whole.scheme) for name, other in others.items()}
     context = _contexts(source, {"train": whole, **sets})
-    places = held.parts(whole, valid="valid" not in sets, test=not tests)
+    places = held.parts(encoded(whole, encoding), valid="valid" not in sets, test=not tests)
     if context is not None:
         rows = context.pop("train")
         context |= {name: rows[_tokens(whole, some)] for name, some in places.items()}

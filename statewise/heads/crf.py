@@ -280,14 +280,16 @@ class CRF(nn.Module):
 
     def _score(self, emissions: Tensor, tags: Tensor, span: Span, weights: Tensor | None) -> Tensor:
         check_tags(tags, span, self.tags, self.training_constraints, where="CRF.tags")
-        emissions, scores = self.alike(emissions)
-        return path_score(emissions, scores, tags, span, weights=weights, engine=self.engine)
+        return path_score(*self._ready(emissions), tags, span, weights=weights, engine=self.engine)
 
     def _walk(self, emissions: Tensor, span: Span, *, every: bool) -> Tensor:
+        return walk(*self._ready(emissions), span, self.engine, every=every)
+
+    def _ready(self, emissions: Tensor) -> tuple[Tensor, Scores]:
+        """As ``alike``, but emissions in half precision are left: an engine reads them where they lie."""
         wide, scores = self.alike(emissions)
-        # Emissions in half precision are left as they are: an engine reads them where they lie.
         half = emissions.dtype in (torch.bfloat16, torch.float16) and scores.start.dtype == torch.float32
-        return walk(emissions if half else wide, scores, span, self.engine, every=every)
+        return emissions if half else wide, scores
 
 
 def _moved(constraints: Constraints | None) -> Constraints | None:

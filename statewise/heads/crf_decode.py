@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from statewise.heads.crf_reference import NEVER, Scores
 from statewise.heads.crf_span import Span
@@ -32,49 +33,22 @@ def k_best_paths(
     >>> tags[:, :, 0].tolist(), found[:, 0].tolist()
     ([[0, 1], [1, 1], [0, 0]], [4.0, 3.0, 1.0])
     """
-    steps, batch, tags = emissions.shape
     emissions = torch.where(span.inside.unsqueeze(-1), emissions, 0.0)
-    # (batch, tags, ways): the best ways to each tag; at the first step there is one.
-    best = (scores.start + emissions[0]).unsqueeze(-1)
-    pointers: list[tuple[Tensor, int]] = []
-    for step in range(1, steps):
-        moved, pointer = _step(best, emissions[step], scores.transitions, k)
-        before, ways = best.shape[-1], moved.shape[-1]
-        # A sequence that has ended stays where it is, each way pointing to itself; ways that are new lead nowhere.
-        way = torch.arange(ways, device=best.device).clamp(max=before - 1)
-        itself = torch.arange(tags, device=best.device)[:, None] * before + way
-        there = span.inside[step].view(batch, 1, 1)
-        best = torch.where(there, moved, _padded(best, ways))
-        pointers.append((torch.where(there, pointer, itself), before))
-    final = (best + scores.end.unsqueeze(-1)).flatten(1)
-    found, chosen = final.topk(min(k, final.shape[1]), -1)
-    path = [chosen // best.shape[-1]]
-    for pointer, before in reversed(pointers):
-        chosen = pointer.flatten(1).gather(1, chosen)
-        path.append(chosen // before)
-    return _shaped(torch.stack(path[::-1]), found, span, k)
-
-
-def _step(best: Tensor, emitted: Tensor, transitions: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The best ways to each tag one step on, and from which (tag, way), numbered as one, each came."""
-    tags, ways = best.shape[1:]
-    routes = (best.unsqueeze(-1) + transitions.unsqueeze(1)).flatten(1, 2)
-    count = min(k, tags * ways)
-    if count == 1:
-        moved, pointer = routes.max(1, keepdim=True)
-    else:
-        moved, pointer = routes.topk(count, 1)
-    return (moved + emitted.unsqueeze(1)).transpose(1, 2), pointer.transpose(1, 2)
-
-
-def _padded(best: Tensor, ways: int) -> Tensor:
-    return torch.nn.functional.pad(best, (0, ways - best.shape[-1]), value=NEVER)
-
-
-def _shaped(path: Tensor, found: Tensor, span: Span, k: int) -> tuple[Tensor, Tensor]:
-    """From (steps, batch, ways) and (batch, ways) to the k best first, and nothing where there is nothing."""
-    missing = k - found.shape[1]
-    found = torch.nn.functional.pad(found, (0, missing), value=NEVER).T
-    path = torch.nn.functional.pad(path, (0, missing), value=NO_TAG).permute(2, 0, 1)
-    there = span.inside & (found != NEVER).unsqueeze(1)
-    return torch.where(there, path, NO_TAG).contiguous(), found.contiguous()
+    there = span.inside.unsqueeze(-1)
+    # (batch, tags, k): the best ways to each tag, numbered as one along the last two; at the first step there is one.
+    best = pad((scores.start + emissions[0]).unsqueeze(-1), (0, k - 1), value=NEVER)
+    pointers: list[Tensor] = []
+    for step in range(1, span.steps):
+        routes = (best.unsqueeze(-1) + scores.transitions.unsqueeze(1)).flatten(1, 2)
+        moved, pointer = routes.max(1, keepdim=True) if k == 1 else routes.topk(k, 1)
+        # A sequence that has ended stays where it is.
+        best = torch.where(there[step].unsqueeze(-1), (moved + emissions[step].unsqueeze(1)).transpose(1, 2), best)
+        pointers.append(pointer.transpose(1, 2).flatten(1))
+    found, chosen = (best + scores.end.unsqueeze(-1)).flatten(1).topk(k, -1)
+    path = [chosen]
+    for step in range(span.steps - 1, 0, -1):
+        chosen = torch.where(there[step], pointers[step - 1].gather(1, chosen), chosen)
+        path.append(chosen)
+    tags = (torch.stack(path[::-1]) // k).permute(2, 0, 1)
+    found = found.T.contiguous()
+    return torch.where(span.inside & (found != NEVER).unsqueeze(1), tags, NO_TAG), found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +19,18 @@ from statewise.native import load_native
 MOST_TAGS = 128  # that the accelerator's kernel keeps in registers
 
 
+Made = tuple[Tensor, ...]
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor]  # of emissions, transitions, start and end
+
+
+class Path(NamedTuple):
+    """Tags, int64 and within their range, and how much they and their transitions count; None means the default."""
+
+    tags: Tensor
+    weights: Tensor | None
+    pair_weights: Tensor | None
+
+
 class Walker(ABC):
     """An engine with a forward recursion and a backward one of its own."""
 
@@ -29,16 +41,22 @@ class Walker(ABC):
         """The reason why it cannot walk these, or None if it can."""
 
     @abstractmethod
-    def forward(
-        self, emissions: Tensor, scores: Scores, span: Span, *, every: bool
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(self, emissions: Tensor, scores: Scores, span: Span, *, every: bool) -> tuple[Tensor, Made]:
         """``log Z`` of every prefix or only of the whole, (batch,), and what backward needs besides."""
 
     @abstractmethod
     def backward(
-        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: tuple[Tensor, ...], *, every: bool
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The gradients of emissions, transitions, start and end, from those of the prefixes."""
+        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: Made, *, every: bool
+    ) -> Gradients:
+        """The gradients from those of the prefixes."""
+
+    @abstractmethod
+    def score(self, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Tensor:
+        """The weighted score of one path for each sequence, (batch,)."""
+
+    @abstractmethod
+    def score_backward(self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Gradients:
+        """The gradients from those of the scores."""
 
 
 class NativeWalker(Walker):
@@ -53,18 +71,25 @@ class NativeWalker(Walker):
             return "torch.func's transforms cannot see into it"
         return None if load_native().available else load_native().reason
 
-    def forward(
-        self, emissions: Tensor, scores: Scores, span: Span, *, every: bool
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(self, emissions: Tensor, scores: Scores, span: Span, *, every: bool) -> tuple[Tensor, Made]:
         wide = emissions.to(scores.start.dtype).contiguous()
         found, *made = torch.ops.statewise_native.crf_forward(wide, *contiguous(scores), span.lengths, every)
         return found, tuple(made)
 
     def backward(
-        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: tuple[Tensor, ...], *, every: bool
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        ops = torch.ops.statewise_native
-        return ops.crf_backward(grad.contiguous(), *contiguous(scores), span.lengths, every, *made)  # type: ignore[no-any-return]
+        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: Made, *, every: bool
+    ) -> Gradients:
+        given = (grad.contiguous(), *contiguous(scores), span.lengths, every, *made)
+        return torch.ops.statewise_native.crf_backward(*given)  # type: ignore[no-any-return]
+
+    def score(self, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Tensor:
+        wide = emissions.to(scores.start.dtype).contiguous()
+        given = (wide, *contiguous(scores), path.tags, span.lengths, path.weights, path.pair_weights)
+        return torch.ops.statewise_native.crf_path_score(*given)  # type: ignore[no-any-return]
+
+    def score_backward(self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Gradients:
+        given = (grad.contiguous(), *contiguous(scores), path.tags, span.lengths, path.weights, path.pair_weights)
+        return torch.ops.statewise_native.crf_path_score_backward(*given)  # type: ignore[no-any-return]
 
 
 class TritonWalker(Walker):
@@ -84,22 +109,29 @@ class TritonWalker(Walker):
             return f"it takes at most {MOST_TAGS} tags"
         return "torch.func's transforms cannot see into it" if transformed() else None
 
-    def forward(
-        self, emissions: Tensor, scores: Scores, span: Span, *, every: bool
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(self, emissions: Tensor, scores: Scores, span: Span, *, every: bool) -> tuple[Tensor, Made]:
         from statewise.kernels.crf import crf_forward
 
         found, reached = crf_forward(emissions.contiguous(), *contiguous(scores), span.there, every=every)
         return found, (reached,)
 
     def backward(
-        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: tuple[Tensor, ...], *, every: bool
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: Made, *, every: bool
+    ) -> Gradients:
         from statewise.kernels.crf import crf_backward
 
-        return crf_backward(
-            grad.contiguous(), emissions.contiguous(), *contiguous(scores), span.there, *made, every=every
-        )
+        given = (grad.contiguous(), emissions.contiguous(), *contiguous(scores), span.there)
+        return crf_backward(*given, *made, every=every)
+
+    def score(self, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Tensor:
+        from statewise.kernels.crf import crf_path_score
+
+        return crf_path_score(emissions.contiguous(), *contiguous(scores), path.tags, span.there, *path[1:])
+
+    def score_backward(self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Gradients:
+        from statewise.kernels.crf import crf_path_score_backward
+
+        return crf_path_score_backward(grad.contiguous(), emissions.contiguous(), path.tags, span.there, *path[1:])
 
 
 def contiguous(scores: Scores) -> tuple[Tensor, Tensor, Tensor]:
@@ -138,6 +170,35 @@ class WalkedPrefixes(torch.autograd.Function):
             grads = ctx.walker.backward(grad, emissions, scores, ctx.span, tuple(made), every=ctx.every)
             fitted: list[Tensor | None] = [each.to(like.dtype) for each, like in zip(grads, tensors, strict=True)]
         return None, None, None, *refuse_second_derivative(fitted, (grad, *tensors))
+
+
+class WalkedScores(torch.autograd.Function):
+    """The weighted scores of given paths by an explicit engine; the weights get no gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        walker: Walker,
+        span: Span,
+        tags: Tensor,
+        weights: Tensor | None,
+        pair_weights: Tensor | None,
+        emissions: Tensor,
+        transitions: Tensor,
+        start: Tensor,
+        end: Tensor,
+    ) -> Tensor:
+        ctx.walker, ctx.span = walker, span
+        ctx.save_for_backward(tags, weights, pair_weights, emissions, transitions, start, end)
+        return walker.score(emissions, Scores(transitions, start, end), span, Path(tags, weights, pair_weights))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        path, tensors = Path(*ctx.saved_tensors[:3]), ctx.saved_tensors[3:]
+        with torch.no_grad():
+            grads = ctx.walker.score_backward(grad, tensors[0], Scores(*tensors[1:]), ctx.span, path)
+            fitted: list[Tensor | None] = [each.to(like.dtype) for each, like in zip(grads, tensors, strict=True)]
+        return None, None, None, None, None, *refuse_second_derivative(fitted, (grad,))
 
 
 def choose(emissions: Tensor, engine: str = "auto") -> tuple[Walker | None, dict[str, str]]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from statewise.engine.backward import refuse_second_derivative
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.heads.crf_constraints import Constraints
-from statewise.heads.crf_fast import NATIVE, choose, contiguous
+from statewise.heads.crf_fast import WalkedScores, choose
 from statewise.heads.crf_reference import NEVER, Scores
 from statewise.heads.crf_span import Span
 
@@ -42,9 +39,12 @@ def path_score(
         engine: as that of the recursion: "reference" for torch's operations alone, which go on to second derivatives.
     """
     fixed = not any(each is not None and each.requires_grad for each in (weights, pair_weights))
-    if fixed and choose(emissions, engine)[0] is NATIVE:
-        given = (each if each is None else each.to(scores.start.dtype).contiguous() for each in (weights, pair_weights))
-        found: Tensor = NativePathScore.apply(span, tags.long().contiguous(), *given, emissions, *scores)  # type: ignore[no-untyped-call]
+    walker = choose(emissions, engine)[0] if fixed and not torch.compiler.is_compiling() else None
+    if walker is not None:
+        kind = scores.start.dtype
+        given = (each if each is None else each.to(kind).contiguous() for each in (weights, pair_weights))
+        tensors = (tags.long().contiguous(), *given, emissions, *scores)
+        found: Tensor = WalkedScores.apply(walker, span, *tensors)  # type: ignore[no-untyped-call]
         return found
     tags = torch.where(span.inside, tags, 0)
     emitted = emissions.gather(-1, tags.unsqueeze(-1)).squeeze(-1).to(scores.start.dtype)
@@ -59,29 +59,6 @@ def path_score(
         if pair_weights is None:
             pair_weights = (weights[:-1] + weights[1:]) / 2
     return found + pair_score(scores, tags[:-1], tags[1:], span, weights=pair_weights)
-
-
-class NativePathScore(torch.autograd.Function):
-    """``path_score`` by the CPU kernel, for weights that need no gradient."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, span: Span, tags: Tensor, weights: Tensor | None, pair_weights: Tensor | None, *tensors: Tensor
-    ) -> Tensor:
-        ctx.span = span
-        ctx.save_for_backward(tags, weights, pair_weights, *tensors)
-        emissions, scores = tensors[0].to(tensors[1].dtype).contiguous(), Scores(*tensors[1:])
-        ops, path = torch.ops.statewise_native, (tags, span.lengths, weights, pair_weights)
-        return ops.crf_path_score(emissions, *contiguous(scores), *path)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        tags, weights, pair_weights, *tensors = ctx.saved_tensors
-        ops, path = torch.ops.statewise_native, (tags, ctx.span.lengths, weights, pair_weights)
-        with torch.no_grad():
-            grads = ops.crf_path_score_backward(grad.contiguous(), *contiguous(Scores(*tensors[1:])), *path)
-            fitted: list[Tensor | None] = [each.to(like.dtype) for each, like in zip(grads, tensors, strict=True)]
-        return None, None, None, None, *refuse_second_derivative(fitted, (grad,))
 
 
 def pair_score(

@@ -212,3 +212,160 @@ def _backward(
     tl.store(for_transitions + row * tags * tags + pair, flows, mask=both)
     tl.store(for_start + row * tags + tag, grad, mask=inside)
     tl.store(for_end + row * tags + tag, ended, mask=inside)
+
+
+def crf_path_score(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    tags: Tensor,
+    lengths: Tensor,
+    weights: Tensor | None,
+    pair_weights: Tensor | None,
+) -> Tensor:
+    """``sum_t w_t E[t, y_t] + sum_t mu_t A[y_t, y_{t+1}] + w_1 start[y_1] + w_L end[y_L]`` of each sequence.
+
+    A kernel cannot refuse a tag that does not exist: it gives NaN.
+
+    Args:
+        emissions: as ``crf_forward``, and so are the scores and lengths.
+        transitions: A.
+        start: of the first tag.
+        end: of the last tag.
+        tags: y, (steps, batch), int64, contiguous.
+        lengths: of the sequences.
+        weights: w, (steps, batch), float32, contiguous; None means 1.
+        pair_weights: mu, (steps - 1, batch), likewise; None means the mean of the weights of both steps.
+
+    >>> from statewise.kernels import load_triton
+    >>> there = {"device": load_triton().device}
+    >>> zero, tags = torch.zeros(3, **there), torch.ones(2, 1, dtype=torch.long, **there)
+    >>> given = (torch.ones(2, 1, 3, **there), torch.eye(3, **there), zero, zero, tags, torch.tensor([2], **there))
+    >>> crf_path_score(*given, None, None).tolist()
+    [3.0]
+    """
+    batch, count = emissions.shape[1:]
+    found = torch.empty(batch, dtype=torch.float32, device=emissions.device)
+    with torch.cuda.device_of(emissions):
+        _path[(batch,)](
+            *(emissions, transitions, start, end, tags, lengths, weights, pair_weights, found, batch, count),
+            WEIGHTED=weights is not None,
+            PAIRED=pair_weights is not None,
+            BLOCK=64,
+            num_warps=1,
+        )
+    return found
+
+
+def crf_path_score_backward(
+    grads: Tensor,
+    emissions: Tensor,
+    tags: Tensor,
+    lengths: Tensor,
+    weights: Tensor | None,
+    pair_weights: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of emissions, in their dtype, and of transitions, start and end.
+
+    Args:
+        grads: of the scores, (batch,), float32, contiguous.
+        emissions: as forward.
+        tags: as forward.
+        lengths: as forward.
+        weights: as forward.
+        pair_weights: as forward.
+    """
+    batch, count = emissions.shape[1:]
+    for_emissions = torch.zeros_like(emissions)
+    for_transitions, for_start, for_end = (
+        grads.new_empty(batch, *size) for size in ((count, count), (count,), (count,))
+    )
+    block, warps = _tiles(count)
+    with torch.cuda.device_of(emissions):
+        _path_backward[(batch,)](
+            *(grads, tags, lengths, weights, pair_weights),
+            *(for_emissions, for_transitions, for_start, for_end, batch, count),
+            WEIGHTED=weights is not None,
+            PAIRED=pair_weights is not None,
+            BLOCK=block,
+            num_warps=warps,
+        )
+    return for_emissions, for_transitions.sum(0), for_start.sum(0), for_end.sum(0)
+
+
+@triton.jit
+def _counted(weight, value):
+    """A product in which nothing counts what has weight 0, -inf included."""
+    return weight * tl.where(weight == 0, 0.0, value)
+
+
+@triton.jit
+def _path(
+    emissions, transitions, start, end, tags, lengths, weights, pair_weights, found, batch, count,
+    WEIGHTED: tl.constexpr, PAIRED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One program adds up one sequence, many steps at a time."""
+    row = tl.program_id(0).to(tl.int64)
+    length = tl.load(lengths + row)
+    total = tl.zeros([BLOCK], tl.float32)
+    for first in range(0, length, BLOCK):
+        step = (first + tl.arange(0, BLOCK)).to(tl.int64)
+        inside = step < length
+        later = inside & (step > 0)
+        at = step * batch + row
+        tag = tl.load(tags + at, mask=inside, other=0)
+        before = tl.load(tags + at - batch, mask=later, other=0)
+        known = (tag >= 0) & (tag < count) & (before >= 0) & (before < count)
+        tag, before = tl.where(known, tag, 0), tl.where(known, before, 0)
+        weight = tl.full([BLOCK], 1.0, tl.float32)
+        pair = weight
+        if WEIGHTED:
+            weight = tl.load(weights + at, mask=inside, other=0.0)
+            pair = (weight + tl.load(weights + at - batch, mask=later, other=0.0)) / 2
+        if PAIRED:
+            pair = tl.load(pair_weights + at - batch, mask=later, other=0.0)
+        emitted = tl.load(emissions + at * count + tag, mask=inside, other=0.0).to(tl.float32)
+        emitted += tl.load(start + tag, mask=step == 0, other=0.0)
+        emitted += tl.load(end + tag, mask=step == length - 1, other=0.0)
+        moved = tl.load(transitions + before * count + tag, mask=later, other=0.0)
+        term = tl.where(inside, _counted(weight, emitted), 0.0) + tl.where(later, _counted(pair, moved), 0.0)
+        total += tl.where(known, term, float("nan"))
+    tl.store(found + row, tl.sum(total, 0))
+
+
+@triton.jit
+def _path_backward(
+    grads, tags, lengths, weights, pair_weights, for_emissions, for_transitions, for_start, for_end, batch, count,
+    WEIGHTED: tl.constexpr, PAIRED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One program walks one sequence, counting its transitions in registers."""
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, BLOCK)
+    inside = lane < count
+    both = inside[:, None] & inside[None, :]
+    length = tl.load(lengths + row)
+    grad = tl.load(grads + row)
+    at = row
+    tag = tl.load(tags + at)
+    weight = grad
+    if WEIGHTED:
+        weight = grad * tl.load(weights + at)
+    here = lane == tag
+    tl.store(for_start + row * count + lane, tl.where(here, weight, 0.0), mask=inside)
+    tl.store(for_emissions + at * count + lane, weight.to(for_emissions.dtype.element_ty), mask=here & inside)
+    flows = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for _ in range(1, length):
+        at += batch
+        earlier = weight
+        if WEIGHTED:
+            weight = grad * tl.load(weights + at)
+        pair = (earlier + weight) / 2
+        if PAIRED:
+            pair = grad * tl.load(pair_weights + at - batch)
+        before = here
+        here = lane == tl.load(tags + at)
+        tl.store(for_emissions + at * count + lane, weight.to(for_emissions.dtype.element_ty), mask=here & inside)
+        flows += tl.where(before[:, None] & here[None, :], pair, 0.0)
+    tl.store(for_transitions + row * count * count + lane[:, None] * count + lane[None, :], flows, mask=both)
+    tl.store(for_end + row * count + lane, tl.where(here, weight, 0.0), mask=inside)

@@ -1,7 +1,9 @@
 """Sequence mixup: training on pairs of sequences, mixed at their inputs, before the output or through time."""
 
+from statewise.mixup.crf_loss import InconsistentMixtureWarning, mixed_crf_loss
 from statewise.mixup.language import Carried, run_segment
 from statewise.mixup.lengths import Treated, treat
+from statewise.mixup.mixture import Mixture
 from statewise.mixup.pairing import Couples, LonelyBatchWarning, pair
 from statewise.mixup.pairs import Pairs
 from statewise.mixup.processes import (
@@ -36,10 +38,12 @@ __all__ = [
     "CoefficientProcess",
     "Constant",
     "Couples",
+    "InconsistentMixtureWarning",
     "InputMixup",
     "LonelyBatchWarning",
     "MarkovBeta",
     "Mixed",
+    "Mixture",
     "Mixup",
     "MixupFloor",
     "NarrowStateWarning",
@@ -56,6 +60,7 @@ __all__ = [
     "expected_minority",
     "irreducible_ce",
     "mix_state",
+    "mixed_crf_loss",
     "mixup_floor",
     "pair",
     "run_segment",

@@ -37,9 +37,9 @@ def run_segment(
 ) -> tuple[Float[Tensor, "steps pairs hidden"], Carried]:
     """Run a layer over one segment of parallel texts and mix.
 
-    Mixed inputs and mixing through time carry a mixed state: partners persist, and the chain of coefficients goes on from
-    the last one, until a segment is given nothing. Mixing before the output carries the state of every text, so its
-    partners are drawn anew. In eval mode every text is alone.
+    Mixed inputs and mixing through time carry a mixed state: partners persist, and the chain of coefficients goes on
+    from the last one, until a segment is given nothing. Mixing before the output carries the state of every text, so
+    its partners are drawn anew. In eval mode every text is alone.
 
     Args:
         mix: where to mix.

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from statewise.errors import ArgumentError
-from statewise.heads.cross_entropy import at_least_single
+from statewise.heads.cross_entropy import at_least_single, cross_entropy
 
 REDUCTIONS = ("pair", "token", "none")
 
@@ -41,17 +41,18 @@ def mixed_cross_entropy(
     >>> found.losses
     tensor([1.3863])
     """
-    scores = at_least_single(logits)
-    normaliser = scores.logsumexp(-1)
-    losses, total = torch.zeros_like(normaliser), torch.zeros_like(normaliser)
-    for label, weight in zip(labels, weights, strict=True):
-        weight = torch.where(label == ignore_index, 0, weight.to(scores.dtype))
-        counts = weight > 0
-        # A label that does not count may be anything; it must not be looked up.
-        score = scores.gather(1, torch.where(counts, label, 0).long().unsqueeze(1)).squeeze(1)
-        losses = losses + torch.where(counts, weight * (normaliser - score), 0)
-        total = total + weight
-    return Weighted(losses, total)
+    first, second = (
+        torch.where(label == ignore_index, 0, at_least_single(weight))
+        for label, weight in zip(labels, weights, strict=True)
+    )
+    # A label that does not count may be anything, and must not be looked up: its partner's takes its place.
+    lead = torch.where(first > 0, labels[0], torch.where(second > 0, labels[1], -100)).long()
+    trail = torch.where(second > 0, labels[1], lead).long()
+    # One normaliser serves both: CE(y') is CE(y) and the difference of their scores.
+    both = logits.gather(1, torch.stack((lead, trail), 1).clamp(min=0))
+    apart = at_least_single(both[:, 0]) - at_least_single(both[:, 1])
+    losses = (first + second) * cross_entropy(logits, lead)
+    return Weighted(losses + torch.where((first > 0) & (second > 0), second * apart, 0), first + second)
 
 
 def mixed_squared_error(
@@ -62,7 +63,7 @@ def mixed_squared_error(
     """``|z - y~|^2`` with the mixed target ``y~ = w y + w' y'``, summed over the width.
 
     ``|z - y~|^2 = w |z - y|^2 + w' |z - y'|^2 - w w' |y - y'|^2``: gradients as for the weighted sum, other values.
-    Where the weights add up to ``s < 1``, the target is that of the weights over ``s``, and the loss is ``s`` times its.
+    Where the weights add up to ``s < 1``, the target is that of the weights over ``s``, and the loss ``s`` times its.
 
     Args:
         outputs: the predictions.

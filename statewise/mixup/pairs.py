@@ -1,28 +1,22 @@
-"""The pairs of one batch: who is mixed with whom, how strongly at each step, and what that makes of the labels."""
+"""The pairs of one batch, and what mixing makes of their labels: losses, and what to expect of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Float64, Int, Int64
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ShapeError
+from statewise.heads import CRF
 from statewise.mixup import losses
-from statewise.mixup.lengths import POLICIES, present, read_lengths, treat
-from statewise.mixup.pairing import checked_members
-from statewise.mixup.processes import CoefficientProcess, Constant
-from statewise.transforms import Pairing
+from statewise.mixup.crf_loss import mixed_crf_loss
+from statewise.mixup.lengths import present
+from statewise.mixup.mixture import Mixture
 from statewise.transforms.base import choice
-
-if TYPE_CHECKING:
-    from statewise.heads import CRF
-
-SITES = ("input", "pre_output", "through_time")
 
 
 class _Places(NamedTuple):
@@ -34,257 +28,15 @@ class _Places(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pairs:
-    """Pairs of sequences and the coefficients that mix them, after the treatment of unequal lengths.
+class Pairs(Mixture):
+    """A batch of mixed pairs: what they are, as :class:`Mixture` says, and the losses of their labels.
 
-    Made by :meth:`statewise.mixup.Mixup.draw`, or from coefficients of your own by :meth:`of`. Integers are on the CPU,
-    coefficients and weights on the device of the network, without gradient.
+    Made by :meth:`statewise.mixup.Mixup.draw`, or from coefficients of your own by :meth:`Mixture.of`.
 
-    Attributes:
-        site: where they are mixed: "input", "pre_output" or "through_time".
-        layer: which layer of a stack mixes through time; None elsewhere.
-        first: the sequence that is the first member of each pair.
-        second: the sequence that is the second.
-        lengths: how many steps each pair has.
-        own_lengths: how many steps each sequence has.
-        coefficients: the weight of the first member, 0 beyond the end of a pair.
-        weights: of the first member's labels.
-        partner_weights: of the second member's labels.
-        mean_coefficient: over the steps of each pair, for labels of whole sequences (Remark 1 of the paper).
-        last: the last coefficients as they were drawn, with which a chain goes on.
-        process: what drew the coefficients; None if they were given.
-        continues: whether these pairs go on with an earlier segment, so that an initial state is mixed already.
+    >>> pairs = Pairs.of(torch.full((3, 2), 0.4), second=torch.tensor([1, 0]), lengths=[3, 2])
+    >>> pairs.cross_entropy(torch.zeros(3, 2, 4), torch.zeros(3, 2, dtype=torch.long), reduction="token")
+    tensor(1.3863)
     """
-
-    site: str
-    layer: int | None
-    first: Int64[Tensor, " pairs"]
-    second: Int64[Tensor, " pairs"]
-    lengths: Int64[Tensor, " pairs"]
-    own_lengths: Int64[Tensor, " batch"]
-    coefficients: Float[Tensor, "steps pairs"]
-    weights: Float[Tensor, "steps pairs"]
-    partner_weights: Float[Tensor, "steps pairs"]
-    mean_coefficient: Float[Tensor, " pairs"]
-    last: Float64[Tensor, " pairs"]
-    process: CoefficientProcess | None = None
-    continues: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        coefficients: Float[Tensor, "drawn pairs"],
-        *,
-        second: Int[Tensor, " pairs"],
-        first: Int[Tensor, " pairs"] | None = None,
-        lengths: Tensor | Sequence[int] | None = None,
-        policy: str = "handover",
-        steps: int | None = None,
-        site: str = "input",
-        layer: int | None = None,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        process: CoefficientProcess | None = None,
-        continues: bool = False,
-    ) -> Pairs:
-        """Pairs from coefficients: treat their lengths, then bring them to a device and a dtype.
-
-        Args:
-            coefficients: the weight of the first member at each step, as drawn; more steps than needed do no harm.
-            second: the second member of each pair.
-            first: the first member; None means that pair p belongs to sequence p.
-            lengths: of the sequences; None if each has as many steps as there are coefficients.
-            policy: "handover", "zero" or "truncate".
-            steps: of the padded batch; None means those of the longest sequence.
-            site: where they will be mixed.
-            layer: which layer mixes through time.
-            device: of coefficients and weights.
-            dtype: of coefficients and weights; they are computed in float64.
-            process: what drew them, with which :meth:`next` goes on.
-            continues: whether they go on with an earlier segment.
-
-        >>> pairs = Pairs.of(torch.tensor([[0.9], [0.5], [0.2]]), first=torch.tensor([0]), second=torch.tensor([1]))
-        Traceback (most recent call last):
-        statewise.errors.ShapeError: Pairs.lengths: got None for pairs of chosen sequences, wanted the length of each ...
-        >>> pairs = Pairs.of(torch.tensor([[0.9], [0.5], [0.2]]), second=torch.tensor([0]))
-        >>> pairs.mean_coefficient
-        tensor([0.5333])
-        """
-        choice("Pairs.policy", policy, POLICIES)
-        choice("Pairs.site", site, SITES)
-        drawn = coefficients.detach().double().cpu()
-        if lengths is None and first is not None:
-            got, wanted = "None for pairs of chosen sequences", "the length of each sequence of the batch"
-            raise ShapeError(where="Pairs.lengths", got=got, wanted=wanted)
-        batch = len(second) if lengths is None else len(lengths)
-        own = read_lengths(lengths, steps=len(drawn), batch=batch)
-        second = checked_members(second, batch, where="Pairs.second")
-        first = torch.arange(batch) if first is None else checked_members(first, batch, where="Pairs.first")
-        if not len(first) == len(second) == drawn.shape[1]:
-            got = f"{len(first)} first, {len(second)} second members, {drawn.shape[1]} columns of coefficients"
-            raise ShapeError(where="Pairs", got=got, wanted="as many of each")
-        if not bool(((drawn >= 0) & (drawn <= 1)).all()):
-            raise ArgumentError(where="Pairs.coefficients", got="some beyond", wanted="numbers from 0 to 1")
-        longest = int(own.max())
-        treated = treat(policy, _rows(drawn, longest if steps is None else steps), own[first], own[second])
-        if steps is not None and steps < longest:
-            raise ShapeError(where="Pairs.steps", got=steps, wanted=f"at least {longest}, the longest sequence's")
-        mean = treated.coefficients.sum(0) / treated.lengths
-        on = {"device": device, "dtype": dtype, "non_blocking": True}
-        return cls(
-            site=site,
-            layer=layer,
-            first=first,
-            second=second,
-            lengths=treated.lengths,
-            own_lengths=own,
-            coefficients=treated.coefficients.to(**on),
-            weights=treated.weights.to(**on),
-            partner_weights=treated.partner_weights.to(**on),
-            mean_coefficient=mean.to(**on),
-            last=drawn[longest - 1],
-            process=process,
-            continues=continues,
-        )
-
-    @classmethod
-    def alone(
-        cls,
-        lengths: Tensor | Sequence[int],
-        *,
-        steps: int | None = None,
-        site: str = "input",
-        layer: int | None = None,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-    ) -> Pairs:
-        """Every sequence with itself and coefficient 1: what a network in eval mode has, so that a loop needs no branch.
-
-        >>> Pairs.alone([2, 3]).partner_weights.sum()
-        tensor(0.)
-        """
-        own = torch.as_tensor(lengths)
-        ones = torch.ones(int(own.max()), len(own), dtype=torch.float64)
-        options = {"steps": steps, "site": site, "layer": layer, "device": device, "dtype": dtype}
-        return cls.of(ones, second=torch.arange(len(own)), lengths=own, process=Constant(1.0), **options)
-
-    def __repr__(self) -> str:
-        where = "" if self.layer is None else f", layer={self.layer}"
-        return f"Pairs({self.site!r}{where}, pairs={len(self)}, steps={self.steps}, sequences={len(self.own_lengths)})"
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    @property
-    def steps(self) -> int:
-        """How many steps the padded pairs have."""
-        return len(self.coefficients)
-
-    @property
-    def member_lengths(self) -> tuple[Int64[Tensor, " pairs"], Int64[Tensor, " pairs"]]:
-        """How many steps of the first and of the second member belong to each pair."""
-        first, second = (torch.minimum(self.own_lengths[side], self.lengths) for side in (self.first, self.second))
-        return first, second
-
-    @property
-    def tail_share(self) -> float:
-        """The share of the pairs' steps that have one member only; sorting by length makes it smaller.
-
-        >>> Pairs.of(torch.ones(4, 2) / 2, second=torch.tensor([1, 0]), lengths=[4, 3]).tail_share
-        0.25
-        """
-        first, second = self.member_lengths
-        return float((first - second).abs().sum() / self.lengths.sum())
-
-    @property
-    def pairing(self) -> Pairing:
-        """What a layer of statewise is given to mix through time: ``layer(x, pairing=pairs.pairing)``."""
-        return Pairing(
-            partner=self.second,
-            coefficients=self.coefficients[: int(self.own_lengths.max())],
-            first=self.first,
-            lengths=self.lengths,
-            layer=self.layer,
-        )
-
-    def next(self, steps: int, *, generator: torch.Generator | None = None) -> Pairs:
-        """The same pairs in the next segment of a text, with the chain of coefficients going on.
-
-        A state that is mixed must meet the same partner again; so segments of truncated backpropagation keep their
-        pairs until the state is reset.
-
-        Args:
-            steps: how many steps the segment has; all sequences have all of them.
-            generator: a generator of the CPU; None means torch's global one.
-        """
-        if self.process is None or bool((self.own_lengths != self.own_lengths[0]).any()):
-            raise ArgumentError(
-                where="Pairs.next",
-                got="pairs of given coefficients" if self.process is None else "sequences of unequal length",
-                wanted="pairs that a mixup drew for segments of equal length",
-            )
-        drawn = self.process.sample(len(self), steps, generator=generator, previous=self.last)
-        return Pairs.of(
-            drawn,
-            first=self.first,
-            second=self.second,
-            lengths=torch.full_like(self.own_lengths, steps),
-            site=self.site,
-            layer=self.layer,
-            device=self.coefficients.device,
-            dtype=self.coefficients.dtype,
-            process=self.process,
-            continues=True,
-        )
-
-    def exchanged(self) -> Pairs:
-        """The same pairs with first and second member exchanged: whatever is computed of them stays the same."""
-        inside = self._here(self.lengths)
-        return replace(
-            self,
-            first=self.second,
-            second=self.first,
-            coefficients=torch.where(inside, 1 - self.coefficients, 0),
-            weights=self.partner_weights,
-            partner_weights=self.weights,
-            mean_coefficient=1 - self.mean_coefficient,
-            last=1 - self.last,
-            process=None,
-        )
-
-    # --- mixing
-
-    def mix(self, x: Float[Tensor, "padded batch width"]) -> Float[Tensor, "steps pairs width"]:
-        """``lambda_t x_t + (1 - lambda_t) x'_t``, where a member that has ended is the zero vector.
-
-        Args:
-            x: inputs, outputs or anything else of every step of every sequence; padding may hold anything.
-
-        >>> pairs = Pairs.of(torch.full((2, 2), 0.25), second=torch.tensor([1, 0]))
-        >>> pairs.mix(torch.tensor([[[1.0], [5.0]], [[2.0], [6.0]]])).flatten().tolist()
-        [4.0, 2.0, 5.0, 3.0]
-        """
-        if x.shape[0] < self.steps or x.shape[1] != len(self.own_lengths):
-            wanted = f"({self.steps}, {len(self.own_lengths)}, width), time first"
-            raise ShapeError(where="Pairs.mix", got=tuple(x.shape), wanted=wanted)
-        x = x[: self.steps]
-        first, second = self._select(x, self.first), self._select(x, self.second)
-        if bool((self.own_lengths < self.steps).any()) or bool((self.lengths < self.steps).any()):
-            # By `where`: nothing times NaN is NaN.
-            first, second = (
-                torch.where(self._here(lengths).to(x.device, non_blocking=True).unsqueeze(2), side, 0)
-                for side, lengths in zip((first, second), self.member_lengths, strict=True)
-            )
-        weight = self.coefficients.to(x.device, non_blocking=True).unsqueeze(2)
-        return (weight * first + (1 - weight) * second).to(x.dtype)
-
-    def mix_pooled(self, features: Float[Tensor, "batch width"]) -> Float[Tensor, "pairs width"]:
-        """Mix one vector a sequence by the mean coefficient, which is also that of the labels."""
-        first, second = (features.index_select(0, self._on(features, side)) for side in (self.first, self.second))
-        weight = self.mean_coefficient.to(features.device).unsqueeze(1)
-        return (weight * first + (1 - weight) * second).to(features.dtype)
-
-    # --- losses
 
     def cross_entropy(
         self,
@@ -388,26 +140,17 @@ class Pairs:
             mode: "prefix", "paper" or "coupled"; see :func:`statewise.mixup.mixed_crf_loss`.
             reduction: "pair" for the mean over the pairs, "none" for each pair's.
         """
-        from statewise.mixup.crf_loss import mixed_crf_loss
-
         choice("Pairs.crf reduction", reduction, ("pair", "none"))
         longest = self._check_steps(emissions, tags, where="Pairs.crf")
         own, other = self.member_lengths
-        both = (
-            torch.where(
-                present(lengths, longest).to(tags.device, non_blocking=True), self._select(tags[:longest], side), 0
-            )
-            for side, lengths in ((self.first, own), (self.second, other))
+        tags = tags[:longest].to(emissions.device, non_blocking=True)
+        # Beyond the ends tags may be anything, and must not be looked up.
+        first, second = (
+            torch.where(present(kept, longest).to(tags.device, non_blocking=True), self._select(tags, side), 0)
+            for side, kept in ((self.first, own), (self.second, other))
         )
-        found = mixed_crf_loss(
-            crf,
-            emissions[:longest],
-            *(side.to(emissions.device) for side in both),
-            self.coefficients[:longest].to(emissions.device, emissions.dtype),
-            own,
-            other,
-            mode=mode,
-        )
+        share = self.coefficients[:longest].to(emissions.device, non_blocking=True)
+        found = mixed_crf_loss(crf, emissions[:longest], first, second, share, own, other, mode=mode)
         return found if reduction == "none" else found.mean()
 
     def weighted(
@@ -417,7 +160,7 @@ class Pairs:
         *,
         reduction: str = "pair",
     ) -> Float[Tensor, "*shape"]:
-        """Losses of your own, for heads that give no logits: those of each member's labels under the pairs' predictions.
+        """Losses of your own, for heads that give no logits: of each member's labels under the pairs' predictions.
 
         Args:
             of_first: the loss of every step with the first member's label; anything where it has ended.
@@ -480,8 +223,9 @@ class Pairs:
         at, first, second = (place.to(device, non_blocking=True) for place in self._places)
         labels = targets.to(device, non_blocking=True).flatten(0, 1)
         weights = (self._rows_of(self.weights, at), self._rows_of(self.partner_weights, at))
+        flat = rows.flatten(0, 1)
         return (
-            rows.flatten(0, 1).index_select(0, at),
+            flat if len(at) == len(flat) else flat.index_select(0, at),
             (labels.index_select(0, first), labels.index_select(0, second)),
             weights,
         )
@@ -489,7 +233,9 @@ class Pairs:
     def _check_steps(self, rows: Tensor, targets: Tensor, *, where: str) -> int:
         longest = int(self.lengths.max())
         if rows.shape[0] < longest or rows.shape[1] != len(self):
-            raise ShapeError(where=where, got=tuple(rows.shape), wanted=f"({self.steps}, {len(self)}, ...) of the pairs")
+            raise ShapeError(
+                where=where, got=tuple(rows.shape), wanted=f"({self.steps}, {len(self)}, ...) of the pairs"
+            )
         if targets.shape[0] < longest or targets.shape[1] != len(self.own_lengths):
             raise ShapeError(
                 where=f"{where} targets",
@@ -509,25 +255,6 @@ class Pairs:
         labels = labels.to(like.device, non_blocking=True)
         return labels[self._on(like, self.first)], labels[self._on(like, self.second)]
 
-    def _select(self, x: Tensor, members: Tensor) -> Tensor:
-        if len(members) == x.shape[1] and bool((members == torch.arange(len(members))).all()):
-            return x
-        return x.index_select(1, self._on(x, members))
-
-    def _here(self, lengths: Tensor) -> Tensor:
-        return present(lengths, self.steps).to(self.coefficients.device, non_blocking=True)
-
     @staticmethod
     def _rows_of(weights: Tensor, at: Tensor) -> Tensor:
         return weights.to(at.device, non_blocking=True).flatten().index_select(0, at)
-
-    @staticmethod
-    def _on(x: Tensor, members: Tensor) -> Tensor:
-        return members.to(x.device, non_blocking=True)
-
-
-def _rows(drawn: Tensor, steps: int) -> Tensor:
-    """Coefficients of so many steps: what is missing lies beyond the end of every pair."""
-    if len(drawn) >= steps:
-        return drawn[:steps]
-    return torch.cat((drawn, drawn.new_zeros(steps - len(drawn), drawn.shape[1])))

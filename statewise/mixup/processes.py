@@ -251,9 +251,9 @@ class MarkovBeta(_Symmetric):
 
     ``mean m = rho / 2 + (1 - rho) lambda_{t-1}``, ``variance v = rho^2 / (4 (2 alpha + 1))``
 
-    (Karamzade et al. 2020, section 3; the closed forms of its shapes are ours, since the paper prints none). ``rho = 0``
-    is one coefficient for a sequence, ``rho = 1`` independent ones: a larger ``rho`` means LESS dependence. In between
-    the variance falls along the sequence, so that mixing gets stronger; :class:`StationaryBeta` keeps it.
+    (Karamzade et al. 2020, section 3; the closed forms of its shapes are ours, since the paper prints none). ``rho``
+    0 is one coefficient for a sequence, 1 independent ones: a larger ``rho`` means LESS dependence. In between the
+    variance falls along the sequence, so that mixing gets stronger; :class:`StationaryBeta` keeps it.
 
     Args:
         alpha: the shape of the start: 0 is a coin, so that nothing is mixed; infinity is always 1/2.

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from statewise.errors import ArgumentError, DtypeError
+from statewise.errors import ArgumentError, DtypeError, LengthError
 from statewise.layers import RecurrentLayer
 from statewise.mixup.lengths import POLICIES, read_lengths
 from statewise.mixup.pairing import Rule, check_rule, pair
@@ -38,8 +38,8 @@ class Mixed(NamedTuple):
 class Mixup(ABC):
     """Sequence mixup at one place: trains a network on pairs of sequences and on pairs of their labels.
 
-    ``output, pairs = mix(layer, x, lengths=lengths)`` and ``loss = pairs.cross_entropy(head(output), tags)`` are the two
-    lines of a training loop that change. It acts where the layer is in training mode; in eval mode the layer runs
+    ``output, pairs = mix(layer, x, lengths=lengths)`` and ``loss = pairs.cross_entropy(head(output), tags)`` are the
+    two lines of a training loop that change. It acts where the layer is in training mode; in eval mode the layer runs
     plainly, and every sequence is its own pair (Karamzade et al. 2020).
 
     Args:
@@ -100,7 +100,9 @@ class Mixup(ABC):
             layers: how many layers the stack has, for a layer that is drawn.
         """
         check_cpu(generator, where=self._name)
-        longest = int(torch.as_tensor(lengths).max()) if len(lengths) else 0
+        if not len(lengths):
+            raise LengthError(where=f"{self._name}.draw lengths", got="an empty batch", wanted="sequences to pair")
+        longest = int(torch.as_tensor(lengths).max())
         own = read_lengths(lengths, steps=longest, batch=len(lengths))
         if previous is not None:
             return previous.next(longest, generator=generator)
@@ -215,7 +217,7 @@ class Mixup(ABC):
             lengths = pairs.own_lengths
         own = read_lengths(lengths, steps=steps, batch=batch)
         # Products with coefficients are computed in single precision at least.
-        kind = {"device": inputs.device, "dtype": torch.promote_types(inputs.dtype, torch.float32)}
+        kind: dict[str, Any] = {"device": inputs.device, "dtype": torch.promote_types(inputs.dtype, torch.float32)}
         if not layer.training:
             return own, Pairs.alone(own, steps=steps, site=self.site, **kind)
         if pairs is None:
@@ -241,8 +243,8 @@ class Mixup(ABC):
 class InputMixup(Mixup):
     """Mixes the inputs of two sequences and runs the network once on the mixture.
 
-    ``x~_t = lambda_t x_t + (1 - lambda_t) x'_t`` (Karamzade et al. 2020, sequence input mixup). Vectors are mixed, never
-    indices of words; where the network drops inputs, mix first.
+    ``x~_t = lambda_t x_t + (1 - lambda_t) x'_t`` (Karamzade et al. 2020, sequence input mixup). Vectors are mixed,
+    never indices of words; where the network drops inputs, mix first.
 
     >>> layer = torch.nn.GRU(3, 5)
     >>> output, pairs = InputMixup(alpha=0.5)(layer, torch.randn(7, 4, 3), lengths=[7, 5, 6, 2])
@@ -260,8 +262,8 @@ class InputMixup(Mixup):
 class PreOutputMixup(Mixup):
     """Runs the network on every sequence and mixes what it gives, before the output layer.
 
-    ``h~_t = lambda_t h_t + (1 - lambda_t) h'_t``, not fed back (Karamzade et al. 2020, POM). Since partners come from the
-    same batch, it costs one run.
+    ``h~_t = lambda_t h_t + (1 - lambda_t) h'_t``, not fed back (Karamzade et al. 2020, POM). Since partners come from
+    the same batch, it costs one run.
 
     >>> layer = torch.nn.GRU(3, 5)
     >>> output, pairs = PreOutputMixup(pairing="double")(layer, torch.randn(7, 4, 3))
@@ -334,8 +336,8 @@ class ThroughTimeMixup(Mixup):
     layer of statewise; :func:`statewise.upgrade` makes one of torch's.
 
     Args:
-        layer: which layer of a stack mixes: those below run on each sequence, those above on the mixture; "random" draws
-            one for every batch.
+        layer: which layer of a stack mixes: those below run on each sequence, those above on the mixture; "random"
+            draws one for every batch.
 
     >>> from statewise import LSTM
     >>> output, pairs = ThroughTimeMixup(alpha=0.2, layer=1)(LSTM(3, 5, num_layers=2), torch.randn(7, 4, 3))
@@ -349,7 +351,9 @@ class ThroughTimeMixup(Mixup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.layer != "random" and (isinstance(self.layer, bool) or not isinstance(self.layer, int) or self.layer < 0):
+        if self.layer != "random" and (
+            isinstance(self.layer, bool) or not isinstance(self.layer, int) or self.layer < 0
+        ):
             wanted = "an index counted from 0 at the bottom, or 'random'"
             raise ArgumentError(where="ThroughTimeMixup.layer", got=self.layer, wanted=wanted)
 
@@ -377,7 +381,7 @@ class ThroughTimeMixup(Mixup):
         members, rows = torch.cat((pairs.first, pairs.second)), torch.arange(2 * len(pairs))
         apart = Pairing(
             partner=rows[len(pairs) :],
-            coefficients=pairs.coefficients,
+            coefficients=pairs.exact,
             first=rows[: len(pairs)],
             lengths=pairs.lengths,
             layer=pairs.layer,
@@ -400,7 +404,9 @@ def _of_members(hx: Any, pairs: Pairs, *, below: int) -> Any:
         )
     number = torch.arange(len(pairs))
     both = select_state(hx, torch.cat((number, number)))
-    return torch.cat((select_state(hx[:below], torch.cat((pairs.first, pairs.second))), both[below:])) if below else both
+    return (
+        torch.cat((select_state(hx[:below], torch.cat((pairs.first, pairs.second))), both[below:])) if below else both
+    )
 
 
 def shared_start(hx: Any, pairs: Pairs) -> Any:

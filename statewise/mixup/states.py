@@ -14,8 +14,8 @@ from statewise.errors import DtypeError, ShapeError
 def mix_state(first: Any, second: Any, coefficient: Float[Tensor, "*shape"] | float, *, dim: int = -2) -> Any:
     """``lambda s + (1 - lambda) s'`` for two states of the same structure.
 
-    A state is a tensor, or tuples, lists and dictionaries of states, such as the ``(h, c)`` of an LSTM; None stays None,
-    and tensors of whole numbers, such as counters, must agree (Karamzade et al. 2020, through-time mixup).
+    A state is a tensor, or tuples, lists and dictionaries of states, such as the ``(h, c)`` of an LSTM; None stays
+    None, and tensors of whole numbers, such as counters, must agree (Karamzade et al. 2020, through-time mixup).
 
     Args:
         first: the state that has the weight ``lambda``.
@@ -87,7 +87,9 @@ def _mix_tensors(first: Tensor, second: Tensor, coefficient: Tensor | float, dim
         raise ShapeError(where="mix_state", got=f"{tuple(first.shape)} and {tuple(second.shape)}", wanted="one shape")
     if not first.is_floating_point():
         if not torch.equal(first, second):
-            raise DtypeError(where="mix_state", got=f"different {first.dtype}", wanted="real numbers, which can be mixed")
+            raise DtypeError(
+                where="mix_state", got=f"different {first.dtype}", wanted="real numbers, which can be mixed"
+            )
         return first
     weight = torch.as_tensor(coefficient, device=first.device)
     if weight.ndim:

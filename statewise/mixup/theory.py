@@ -171,8 +171,8 @@ def expected_minority(alpha: float) -> float:
 def affine_floor(alpha: float, classes: int, width: int) -> float:
     """The least squared error under mixup of an affine output map: ``(alpha+1)/(2 alpha+1) max(0, C-1-H)/C``.
 
-    For balanced classes, one-hot labels and independent pairs. It replaces the paper's Theorem 1, which holds for affine
-    maps only: with a curved output map a state of three units can reach 0 for any number of classes.
+    For balanced classes, one-hot labels and independent pairs. It replaces the paper's Theorem 1, which holds for
+    affine maps only: with a curved output map a state of three units can reach 0 for any number of classes.
 
     Args:
         alpha: the shape of the coefficients.
@@ -235,7 +235,7 @@ def affine_residual(
     *,
     points: int = 33,
 ) -> Float[Tensor, "*rows"]:
-    """How far a network is from affine between two states: ``max |p(mix) - mix(p)|`` over lambda, ``p = softmax(head)``.
+    """How far a network is from affine between two states: ``max |p(mix) - mix(p)|`` over lambda, p its softmax.
 
     Mixing before the output drives it to 0 between states of the same step.
 

@@ -93,9 +93,7 @@ class Encoded:
         """How many tokens have no vector."""
         return int((self._rows[self._types] == 0).sum())
 
-    def batch(
-        self, which: Ints, *, characters: bool = True, device: torch.device | str = "cpu"
-    ) -> TokenBatch:
+    def batch(self, which: Ints, *, characters: bool = True, device: torch.device | str = "cpu") -> TokenBatch:
         """Some of the sentences.
 
         Args:

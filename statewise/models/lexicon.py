@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from statewise.errors import ArgumentError
+from statewise.transforms.base import choice
 
 #: The row of words that have no vector, and the number of characters that were never seen.
 UNKNOWN = 0
+SCHEMES = ("none", "iob1", "iob2", "bioes")
 _ZEROS = str.maketrans("0123456789", "0" * 10)
 
 
@@ -31,6 +33,7 @@ class Lexicon:
         tags: the names of the tags, in the order of their numbers.
         words: those that have a vector; word i has row i + 1, and row 0 is every other word's.
         characters: those that are told apart; number 0 is every other character.
+        scheme: of tags that mark spans: "iob1", "iob2" or "bioes"; "none" for others.
 
     >>> lexicon = Lexicon(tags=("O", "B-PER"), words=("anna", "saw"), characters=("A", "a"))
     >>> [lexicon.row(word) for word in ("Anna", "saw", "Otto")]
@@ -40,6 +43,7 @@ class Lexicon:
     tags: tuple[str, ...]
     words: tuple[str, ...] = ()
     characters: tuple[str, ...] = ()
+    scheme: str = "none"
 
     def __post_init__(self) -> None:
         for name in ("tags", "words", "characters"):
@@ -49,6 +53,7 @@ class Lexicon:
             if len(set(entries)) != len(entries):
                 twice = next(entry for entry in entries if entries.count(entry) > 1)
                 raise ArgumentError(where=f"Lexicon.{name}", got=f"{twice!r} more than once", wanted="each once")
+        choice("Lexicon.scheme", self.scheme, SCHEMES)
         if len(self.tags) < 2:
             raise ArgumentError(where="Lexicon.tags", got=self.tags, wanted="at least two tags")
 
@@ -60,6 +65,7 @@ class Lexicon:
         tags: Iterable[str],
         vectors: Iterable[str] | None = None,
         also: Iterable[Sequence[str]] = (),
+        scheme: str = "none",
     ) -> Lexicon:
         """The lexicon of the sentences that a tagger learns from.
 
@@ -69,6 +75,7 @@ class Lexicon:
             vectors: words that have a vector; only those that occur, in whatever spelling, are kept. None gives every
                 word of the sentences, in lower case, a vector of its own.
             also: further sentences, whose words keep their vectors too: what the tagger will be asked.
+            scheme: of the tags.
 
         >>> Lexicon.of([["Anna", "saw"]], tags=("O", "B-PER"), vectors=("saw", "anna", "sees")).words
         ('saw', 'anna')
@@ -81,7 +88,7 @@ class Lexicon:
             asked = {word for sentence in also for word in sentence}
             wanted = {form for word in asked.union(types) for form in spellings(word)}
             kept = tuple(word for word in vectors if word in wanted)
-        return cls(tags=tuple(tags), words=kept, characters=characters)
+        return cls(tags=tuple(tags), words=kept, characters=characters, scheme=scheme)
 
     @cached_property
     def _rows(self) -> dict[str, int]:

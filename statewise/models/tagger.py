@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from statewise.errors import ArgumentError, ShapeError
-from statewise.heads import CRF, apply_outside
+from statewise.heads import CRF, Constraints, apply_outside
 from statewise.heads.cross_entropy import at_least_single
 from statewise.layers import LSTM
 from statewise.mixup import Pairs
@@ -71,7 +71,11 @@ class Tagger(nn.Module):
         self.projection = make_head(width, width, generator) if config.projection else None
         self.layer = config.build_layer(width, generator=generator)
         self.head = make_head(config.hidden * self.layer.num_directions, len(lexicon.tags), generator)
-        self.crf = CRF(len(lexicon.tags), generator=generator) if config.head == "crf" else None
+        self.crf: CRF | None = None
+        if config.head == "crf":
+            limited = config.constrained and lexicon.scheme != "none"
+            constraints = Constraints.of_tags(lexicon.tags, scheme=lexicon.scheme) if limited else None
+            self.crf = CRF(len(lexicon.tags), constraints=constraints, generator=generator)
 
     def forward(
         self, batch: TokenBatch, *, pairs: Pairs | None = None, generator: torch.Generator | None = None
@@ -217,7 +221,9 @@ class Tagger(nn.Module):
         made.load_state_dict({**self.state_dict(), "words.weight": rows})
         return made.train(self.training)
 
-    def _batches(self, encoded: Encoded, size: int) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], TokenBatch]]:
+    def _batches(
+        self, encoded: Encoded, size: int
+    ) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], TokenBatch]]:
         order = np.argsort(encoded.lengths, kind="stable")
         for start in range(0, len(order), size):
             which = order[start : start + size]

@@ -28,8 +28,8 @@ class TaggerConfig:
     """Everything that makes a tagger, but its words, its tags and its weights.
 
     The defaults are the strong tagger of Karamzade et al. 2020, section 4.3, with a network over characters in place of
-    contextual vectors; ``TaggerConfig(head="softmax", bidirectional=False, characters=0, dropout=0, word_dropout=0)`` is
-    the weak one of their sections 4.1 to 4.3.
+    contextual vectors. With ``head="softmax"``, ``bidirectional=False`` and no characters, dropout or word dropout it
+    is the weak one of their sections 4.1 to 4.3.
 
     Args:
         cell: "lstm", "gru", "rnn", "mgu", "peephole", "rac" or "multiplicative".
@@ -37,6 +37,7 @@ class TaggerConfig:
         layers: how many lie on each other.
         bidirectional: whether sentences are also read from behind.
         head: "crf", which looks at neighbouring tags, or "softmax".
+        constrained: whether a CRF gives only sequences of tags that their scheme allows; it is trained on all.
         words: the width of word vectors that are learnt from nothing; idle where vectors are given.
         finetune: whether given word vectors are trained further.
         projection: whether a learnt square matrix comes before the layers, so that frozen vectors can be turned.
@@ -58,6 +59,7 @@ class TaggerConfig:
     layers: int = 1
     bidirectional: bool = True
     head: str = "crf"
+    constrained: bool = False
     words: int = 100
     finetune: bool = False
     projection: bool = True

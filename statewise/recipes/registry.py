@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from statewise.errors import ArgumentError
 from statewise.recipes import mixup_halfmoons as halfmoons
 from statewise.recipes import mixup_surrogate as surrogate
+from statewise.recipes import mixup_tagging as tagging
 from statewise.recipes import noisin_figure1, noisin_table3, noisin_table4, noisin_table5
 from statewise.recipes import state_copying as copying
 from statewise.recipes import state_lm as lm
@@ -22,7 +23,7 @@ _NOISIN = tuple(module.RECIPE for module in (noisin_table3, noisin_table4, noisi
 _STATES = tuple(
     recipe for module in (tomita, parentheses, palindromes, reviews, pixels, copying, lm) for recipe in module.RECIPES
 )
-_MIXUP = tuple(recipe for module in (halfmoons, surrogate) for recipe in module.RECIPES)
+_MIXUP = tuple(recipe for module in (halfmoons, tagging, surrogate) for recipe in module.RECIPES)
 RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in (*_NOISIN, *_STATES, *_MIXUP)}
 
 

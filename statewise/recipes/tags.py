@@ -13,7 +13,7 @@ from rich.console import Console
 from statewise.data import TaggedSentences, WordVectors
 from statewise.models import TaggerConfig
 from statewise.recipes.lines import Line, Made, names_of, override
-from statewise.train import RunFolder, TaggerSettings, load_tagger, train_tagger
+from statewise.train import RunFolder, TaggerSettings, train_tagger
 from statewise.train.run import differences
 from statewise.train.settings import as_json, defaults_of
 from statewise.train.tag import TASK, may_differ
@@ -196,7 +196,6 @@ def finished(case: TagCase, sets: TagSets, folder: Path) -> bool:
 def _tagged(case: TagCase, sets: TagSets, folder: Path, extra: Mapping[str, Any]) -> Tagged:
     records = RunFolder(folder).metrics()
     curve, last = [dict(record) for record in records if "epoch" in record], records[-1]
-    tagger, _ = load_tagger(folder)
     return Tagged(
         name=case.name,
         line=case.line,
@@ -208,5 +207,5 @@ def _tagged(case: TagCase, sets: TagSets, folder: Path, extra: Mapping[str, Any]
         epochs=len(curve),
         seconds=last["seconds"],
         curve=curve,
-        parameters=sum(each.numel() for each in tagger.parameters() if each.requires_grad),
+        parameters=last["parameters"],
     )

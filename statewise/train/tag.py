@@ -14,6 +14,8 @@ from rich.console import Console
 from torch import Tensor
 
 from statewise.data import TaggedSentences, WordVectors
+from statewise.data.spans import OUTSIDE, split_tag
+from statewise.data.tag_schemes import LETTERS
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import Lexicon, Tagger, TaggerConfig
 from statewise.train.classify_run import refuse_fewer
@@ -110,9 +112,7 @@ def train_tagger(
     >>> import tempfile
     >>> data = TaggedSentences(sentences=(("Anna", "saw"),) * 4, tags=(("B-PER", "O"),) * 4, scheme="iob2", name="x")
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     result = train_tagger(
-    ...         TaggerConfig(hidden=4), TaggerSettings(epochs=2), data, data, {}, Path(place) / "run"
-    ...     )
+    ...     result = train_tagger(TaggerConfig(hidden=4), TaggerSettings(epochs=2), data, data, {}, Path(place) / "run")
     >>> result.epochs
     2
     """
@@ -120,9 +120,10 @@ def train_tagger(
     _check(sets, settings, context)
     lexicon = Lexicon.of(
         train.sentences,
-        tags=train.tag_names,
+        tags=_all_tags(train),
         vectors=None if vectors is None else vectors.words,
         also=[sentence for each in sets.values() for sentence in each.sentences],
+        scheme=train.scheme,
     )
     rows = None if vectors is None else torch.from_numpy(vectors.matrix(lexicon.words)[0])
     width = 0 if context is None else next(iter(context.values())).shape[1]
@@ -147,7 +148,7 @@ def train_tagger(
         known = defaults_of(config, settings)
         with RunFolder.create(folder, described, resume=resume, may_differ=free, defaults=known) as run:
             driver = _TaggerDriver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
-            driver.about = {"scheme": train.scheme, "width": None if rows is None else rows.shape[1], "context": width}
+            driver.about = {"width": None if rows is None else rows.shape[1], "context": width}
             driver.drive()
             return driver.finish({name: made[name] for name in tests})
 
@@ -171,7 +172,17 @@ def load_tagger(folder: Path | str, *, device: torch.device | str = "cpu") -> tu
     return built.to(device).eval(), {**told, "lexicon": about}
 
 
-def _check(sets: Mapping[str, TaggedSentences], settings: TaggerSettings, context: Mapping[str, Context] | None) -> None:
+def _all_tags(train: TaggedSentences) -> tuple[str, ...]:
+    """The tags of a set and, where they mark spans, all others of their types: a small set has not met every one."""
+    if train.scheme == "none":
+        return train.tag_names
+    types = {kind for tag in train.tag_names if (kind := split_tag(tag)[1])}
+    return (OUTSIDE, *sorted(f"{letter}-{kind}" for letter in LETTERS[train.scheme] for kind in types))
+
+
+def _check(
+    sets: Mapping[str, TaggedSentences], settings: TaggerSettings, context: Mapping[str, Context] | None
+) -> None:
     """Refuse sets that are empty or in another scheme, a best that nothing chooses, and vectors that are missing."""
     train = sets["train"]
     for name, each in sets.items():
@@ -217,7 +228,8 @@ class _TaggerDriver(Driver[TaggerTraining]):
         note = f"F1 {100 * record['valid_f1']:.2f} %" if "valid_f1" in record else ""
         if record["skipped"]:
             note += f", {record['skipped']} updates left out: their gradient overflowed"
-        progress.end_epoch(note=note, train=record["train_loss"], valid=record.get("valid_loss", float("nan")))
+        losses = {name: record[f"{name}_loss"] for name in ("train", "valid") if f"{name}_loss" in record}
+        progress.end_epoch(note=note, **losses)
 
     def finish(self, tests: Mapping[str, TagSet]) -> TaggerResult:
         """Test the tagger that was kept, and write down what it said."""
@@ -247,6 +259,7 @@ class _TaggerDriver(Driver[TaggerTraining]):
                 "best_epoch": result.best_epoch,
                 "valid": None if result.valid is None else result.valid.record(),
                 "tests": tested,
+                "parameters": sum(each.numel() for each in training.model.parameters() if each.requires_grad),
                 "seconds": round(result.seconds, 3),
             }
         )

@@ -174,7 +174,11 @@ def judged(gold: TaggedSentences, tagged: tuple[tuple[str, ...], ...], *, nll: f
         tagged: those that were given.
         nll: the summed negative log-likelihood of the right ones.
     """
-    pairs = [(mine, yours) for one, other in zip(gold.tags, tagged, strict=True) for mine, yours in zip(one, other, strict=True)]
+    pairs = [
+        (mine, yours)
+        for one, other in zip(gold.tags, tagged, strict=True)
+        for mine, yours in zip(one, other, strict=True)
+    ]
     right = sum(mine == yours for mine, yours in pairs)
     accuracy = right / max(1, len(pairs))
     scores = {}

@@ -18,7 +18,9 @@ LEXICON = "lexicon.json"
 Tags = tuple[tuple[str, ...], ...]
 
 
-def describe_sets(train: TaggedSentences, valid: TaggedSentences | None, tests: Mapping[str, TaggedSentences]) -> dict[str, Any]:
+def describe_sets(
+    train: TaggedSentences, valid: TaggedSentences | None, tests: Mapping[str, TaggedSentences]
+) -> dict[str, Any]:
     """The sets of a run, such that others are told apart from them: their sizes, and a checksum of each.
 
     Args:
@@ -30,18 +32,17 @@ def describe_sets(train: TaggedSentences, valid: TaggedSentences | None, tests: 
     return {"scheme": train.scheme, **parts, "tests": {name: _counted(each) for name, each in tests.items()}}
 
 
-def write_lexicon(folder: Path, lexicon: Lexicon, *, scheme: str, width: int | None, context: int) -> None:
+def write_lexicon(folder: Path, lexicon: Lexicon, *, width: int | None, context: int) -> None:
     """Write what a reader of a tagger must know beside the files of its run.
 
     Args:
         folder: of the run.
         lexicon: words, characters and tags.
-        scheme: of the tags.
         width: of given word vectors; None if they were learnt from nothing.
         context: the width of vectors from outside; 0 for none.
     """
     told = {name: list(getattr(lexicon, name)) for name in ("tags", "characters", "words")}
-    document = {"scheme": scheme, "vectors": width, "context": context, **told}
+    document = {"scheme": lexicon.scheme, "vectors": width, "context": context, **told}
     write_atomically(folder / LEXICON, json.dumps(document, ensure_ascii=False) + "\n")
 
 
@@ -57,7 +58,7 @@ def read_lexicon(folder: Path) -> tuple[Lexicon, dict[str, Any]]:
         names = {name: tuple(told.pop(name)) for name in ("tags", "characters", "words")}
     except (OSError, ValueError, KeyError) as error:
         raise RunFolderError(where=str(path), got=str(error), wanted="words, characters and tags as JSON") from error
-    return Lexicon(**names), told
+    return Lexicon(**names, scheme=told["scheme"]), told
 
 
 def write_tagged(path: Path, gold: TaggedSentences, tagged: Sequence[Sequence[str]]) -> None:
@@ -86,7 +87,9 @@ def read_given(path: Path) -> tuple[Tags, Tags]:
         rows = [[row.rsplit(" ", 2)[1:] for row in block.split("\n")] for block in blocks]
         right, given = (tuple(tuple(row[at] for row in block) for block in rows) for at in (0, 1))
     except (OSError, ValueError, IndexError) as error:
-        raise RunFolderError(where=str(path), got=str(error), wanted="a word, its tag and a given one a line") from error
+        raise RunFolderError(
+            where=str(path), got=str(error), wanted="a word, its tag and a given one a line"
+        ) from error
     return right, given
 
 

@@ -143,7 +143,7 @@ class TaggerTraining(EpochTraining):
     def _update(self, progress: float, which: npt.NDArray[np.int64]) -> Update:
         tokens, tags = self.train.batch(self.model, which)
         pairs = None
-        if self.mixer is not None:
+        if self.mixer is not None and len(which) > 1:  # a last sentence alone has no partner
             pairs = self.mixer.draw(tokens.lengths, device=self.device)
         set_lr(self.optimizer, self._rate(progress, self.position.epoch))
         with precisely(self.settings.precision, self.device):
@@ -181,13 +181,8 @@ class TaggerTraining(EpochTraining):
 
     def _planned_batches(self) -> EpochBatches:
         if self._planned is None or self._planned[0] != self.position.epoch:
-            settings = self.settings
-            generator = self._order()
-            some = [
-                EpochBatches.shuffled(
-                    self.train.lengths, batch=settings.batch * settings.passes, bucket=settings.bucket, generator=generator
-                )
-                for _ in range(settings.passes)
-            ]
+            passes, generator = self.settings.passes, self._order()
+            how: dict[str, Any] = {"batch": self.settings.batch * passes, "bucket": self.settings.bucket}
+            some = [EpochBatches.shuffled(self.train.lengths, generator=generator, **how) for _ in range(passes)]
             self._planned = self.position.epoch, EpochBatches.joined(some)
         return self._planned[1]

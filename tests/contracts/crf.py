@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from statewise.heads import CRF, Constraints
+from statewise.heads.crf_score import path_score
+from statewise.heads.crf_span import Span
 from support import tolerance
 
 NEVER = float("-inf")
@@ -211,6 +213,21 @@ class ChainContract(ABC):
             gradients(value.sum(), each.crf, each.emissions) for value, each in zip(values, (mine, truth), strict=True)
         )
         assert_alike(grads, right, dtype, scale=10)
+
+    def test_transitions_may_have_weights_of_their_own(self, generator: torch.Generator) -> None:
+        dtype = self.dtypes[0]
+        mine, truth = self.both(Problem.random(generator, steps=9, tags=5), dtype)
+        weights, pairs = torch.rand(9, 5, generator=generator), torch.rand(8, 5, generator=generator)
+        for given in (weights, None):
+            values, grads = [], []
+            for each in (mine, truth):
+                span = Span.of(each.lengths, each.emissions)
+                made = each.crf.alike(each.emissions), each.tags, span
+                value = path_score(*made[0], *made[1:], weights=given, pair_weights=pairs, engine=each.crf.engine)
+                values.append(value)
+                grads.append(gradients(value.sum(), each.crf, each.emissions))
+            assert_alike(values[:1], values[1:], dtype, scale=10)
+            assert_alike(grads[0], grads[1], dtype, scale=10)
 
     def test_where_nothing_is_possible_gradients_are_zero(self) -> None:
         none = Constraints(torch.ones(2, 2, dtype=torch.bool), torch.tensor([False, False]))

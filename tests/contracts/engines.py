@@ -116,10 +116,14 @@ class EngineContract(FreshInputs):
             made = {"inputs": None, "weight_ih": None, "bias_ih": None, "input_term": terms[0], "reverse": reverse}
             both = replace(call, **made, mixed=Mixed(terms[1], Drawn(weights, constant)))
             with insist(layer, form):
-                found = base.unroll_all([both], [choose(both, engine=layer.engine, differentiable_record=False)], **APART)
+                found = base.unroll_all(
+                    [both], [choose(both, engine=layer.engine, differentiable_record=False)], **APART
+                )
             results = [found[0].states, found[0].final_state, found[0].final_memory]
             present = [result for result in results if result is not None]
-            loss = sum(((one * case.tensor(str(k), *one.shape)).sum() for k, one in enumerate(present)), torch.zeros(()))
+            loss = sum(
+                ((one * case.tensor(str(k), *one.shape)).sum() for k, one in enumerate(present)), torch.zeros(())
+            )
             leaves = [*terms, *(p for n, p in layer.named_parameters() if "_ih" not in n)]
             return [*present, *torch.autograd.grad(loss, leaves)]
 

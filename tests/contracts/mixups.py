@@ -223,7 +223,8 @@ class MixupContract:
         again, other = self.mixed(mix, bunch, layer, pairs=pairs.exchanged())
         torch.testing.assert_close(again, output, **EXACT)
         losses = [
-            one.cross_entropy(states @ bunch.head(), bunch.labels()) for states, one in ((output, pairs), (again, other))
+            one.cross_entropy(states @ bunch.head(), bunch.labels())
+            for states, one in ((output, pairs), (again, other))
         ]
         torch.testing.assert_close(*losses, **EXACT)
 

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,12 @@ from support import shared_data
 
 SENTENCES = (("U.N.", "official", "Ekeus", "1\u00a0000"), ("Bagh\u0085dad", "."))
 TAGS = (("I-ORG", "O", "I-PER", "O"), ("I-LOC", "O"))
-PACKED = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+}
 
 
 def write(path: Path, content: str) -> Path:

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from statewise.cli import main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = ["automata.md", "classification.md", "language-models.md", "reproduce.md"]
+PAGES = ["automata.md", "classification.md", "language-models.md", "reproduce.md", "tagging.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

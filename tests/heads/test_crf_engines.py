@@ -82,6 +82,19 @@ class TestTriton(ChainContract):
     dtypes = (SINGLE, BRAIN)
     sizes = ((4, 2, 9), (2, 1, 33), (1, 2, 1))
 
+    @pytest.mark.parametrize("tag", [-100, 3, 2**40])
+    def test_a_tag_outside_gives_nan_to_its_sequence_alone(self, tag: int) -> None:
+        """Where the host must not wait, a kernel cannot refuse."""
+        from statewise.kernels.crf import crf_path_score, crf_path_score_backward
+
+        zero, tags, lengths = torch.zeros(3), torch.zeros(2, 2).long(), torch.tensor([2, 2])
+        tags[1, 0] = tag
+        emissions = torch.zeros(2, 2, 3)
+        found = crf_path_score(emissions, torch.zeros(3, 3), zero, zero, tags, lengths, None, None)
+        assert found.isnan().tolist() == [True, False]
+        grads = crf_path_score_backward(torch.ones(2), emissions, tags, lengths, None, None)
+        assert grads[1].sum() == 1
+
 
 @needs_native
 def test_on_the_cpu_the_kernel_serves_by_itself() -> None:
@@ -137,12 +150,14 @@ from statewise.kernels import crf
 
 for dtype, tags in (("*fp32", 9), ("*bf16", 100)):
     block, warps = crf._tiles(tags)
-    for kernel in (crf._forward, crf._backward):
-        known = {"emissions": dtype, "for_emissions": dtype, "lengths": "*i64", "batch": "i32", "tags": "i32"}
-        known |= {"EVERY": "constexpr", "BLOCK": "constexpr"}
+    for kernel in (crf._forward, crf._backward, crf._path, crf._path_backward):
+        known = {"emissions": dtype, "for_emissions": dtype, "lengths": "*i64", "batch": "i32", "count": "i32"}
+        known["tags"] = "i32" if "EVERY" in kernel.arg_names else "*i64"
+        known |= {name: "constexpr" for name in kernel.arg_names if name.isupper()}
         signature = {name: known.get(name, "*fp32") for name in kernel.arg_names}
-        for every in (True, False):
-            source = ASTSource(kernel, signature, {"EVERY": every, "BLOCK": block})
+        for chosen in (True, False):
+            constants = {name: chosen for name in signature if name.isupper()} | {"BLOCK": block}
+            source = ASTSource(kernel, signature, constants)
             triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps})
             print("compiled", kernel.__name__)
 """
@@ -155,4 +170,4 @@ def test_the_kernel_compiles_for_a_device() -> None:
     environ = {**os.environ, "TRITON_INTERPRET": "0"}
     ran = subprocess.run([sys.executable, "-c", COMPILED], env=environ, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
-    assert ran.stdout.count("compiled") == 8
+    assert ran.stdout.count("compiled") == 16

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from statewise import GRU, LSTM
 from statewise.errors import ArgumentError
 from statewise.mixup import Carried, InputMixup, Mixup, Pairs, PreOutputMixup, ThroughTimeMixup, run_segment
+from support import Tolerance
 
 DOUBLE = torch.float64
-EXACT = {"rtol": 1e-12, "atol": 1e-12}
+EXACT: Tolerance = {"rtol": 1e-12, "atol": 1e-12}
 MIXED = [
     (InputMixup, {}),
     (InputMixup, {"pairing": "double"}),

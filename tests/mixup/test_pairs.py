@@ -13,7 +13,16 @@ from torch import Tensor
 
 from contracts.passes import seeds
 from statewise.errors import ArgumentError, LengthError, ShapeError
-from statewise.mixup import InputMixup, Pairs, ThroughTimeMixup, class_frequencies, treat, unlike_share
+from statewise.heads import CRF
+from statewise.mixup import (
+    InputMixup,
+    Pairs,
+    ThroughTimeMixup,
+    class_frequencies,
+    mixed_crf_loss,
+    treat,
+    unlike_share,
+)
 from statewise.mixup.lengths import POLICIES
 from support import Tolerance
 
@@ -103,7 +112,7 @@ class TestMixing:
         assert torch.equal(pairing.partner, pairs.second)
         assert torch.equal(pairing.lengths, pairs.lengths)
         assert pairing.layer == 1
-        assert torch.equal(pairing.coefficients, pairs.coefficients[:4])
+        assert torch.equal(pairing.coefficients.float(), pairs.coefficients[:4])
 
 
 class TestLosses:
@@ -211,6 +220,53 @@ class TestLosses:
             pairs.cross_entropy(torch.zeros(3, 2, 4), tags[:, :1])
 
 
+class TestCrf:
+    @given(
+        lengths=lengths,
+        seed=seeds,
+        policy=st.sampled_from(POLICIES),
+        mode=st.sampled_from(["prefix", "coupled"]),
+        padding=st.integers(0, 2),
+    )
+    def test_a_batch_gives_the_mean_of_its_pairs_alone(
+        self, lengths: list[int], seed: int, policy: str, mode: str, padding: int
+    ) -> None:
+        """Whatever the tags beyond the ends are."""
+        pairs, generator = (
+            drawn(lengths, seed, policy, steps=max(lengths) + padding),
+            torch.Generator().manual_seed(seed),
+        )
+        crf = CRF(3, generator=generator).double()
+        emissions = torch.randn(pairs.steps, len(pairs), 3, generator=generator, dtype=DOUBLE)
+        tags = torch.randint(3, (pairs.steps, len(lengths)), generator=generator)
+        ended = torch.arange(pairs.steps).unsqueeze(1) >= torch.tensor(lengths)
+        found = pairs.crf(crf, emissions, tags.masked_fill(ended, -100), mode=mode, reduction="none")
+        for place, (own, other) in enumerate(zip(*(side.tolist() for side in pairs.member_lengths), strict=True)):
+            steps = int(pairs.lengths[place])
+            alone = mixed_crf_loss(
+                crf,
+                emissions[:steps, place : place + 1],
+                tags[:steps, pairs.first[place : place + 1]],
+                tags[:steps, pairs.second[place : place + 1]],
+                pairs.coefficients[:steps, place : place + 1],
+                torch.tensor([own]),
+                torch.tensor([other]),
+                mode,
+            )
+            torch.testing.assert_close(found[place], alone[0], rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(pairs.crf(crf, emissions, tags, mode=mode), found.mean(), rtol=1e-10, atol=1e-10)
+
+    @given(lengths=lengths, seed=seeds)
+    def test_alone_it_is_the_plain_loss(self, lengths: list[int], seed: int) -> None:
+        generator, own = torch.Generator().manual_seed(seed), torch.tensor(lengths)
+        crf, pairs = CRF(3, generator=generator).double(), Pairs.alone(lengths, dtype=DOUBLE)
+        emissions = torch.randn(pairs.steps, len(pairs), 3, generator=generator, dtype=DOUBLE)
+        tags = torch.randint(3, (pairs.steps, len(lengths)), generator=generator)
+        for mode in ("prefix", "paper", "coupled"):
+            found = pairs.crf(crf, emissions, tags, mode=mode, reduction="none")
+            torch.testing.assert_close(found, crf.nll(emissions, tags, own), rtol=1e-10, atol=1e-10)
+
+
 class TestReports:
     @given(seed=seeds)
     def test_the_share_of_unlike_labels_is_what_their_frequencies_promise(self, seed: int) -> None:
@@ -257,3 +313,5 @@ class TestRefusals:
     def test_an_empty_batch_or_sequence_is_refused(self) -> None:
         with pytest.raises(LengthError, match="empty sequence in pair"):
             InputMixup().draw([3, 0])
+        with pytest.raises(LengthError, match="an empty batch"):
+            InputMixup().draw([])

@@ -27,8 +27,11 @@ class TestMarkovBeta(ProcessContract):
         return st.fixed_dictionaries({"alpha": shapes, "rho": rates})
 
 
-class TestStationaryBeta(TestMarkovBeta):
+class TestStationaryBeta(ProcessContract):
     kind = StationaryBeta
+
+    def settings(self) -> st.SearchStrategy[dict[str, Any]]:
+        return st.fixed_dictionaries({"alpha": shapes, "rho": rates})
 
 
 class TestBinomialBeta(ProcessContract):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,9 @@ from contracts.passes import few_examples, seeds
 from statewise import GRU, LSTM, Noise, OrthogonalRNN
 from statewise.errors import ArgumentError, DtypeError
 from statewise.mixup import Constant, InputMixup, MarkovBeta, Mixup, PreOutputMixup, ThroughTimeMixup
+from statewise.mixup.lengths import POLICIES
 from statewise.mixup.pooling import pool_steps
+from support import forbidden_to_wait
 
 ALL = [InputMixup(), PreOutputMixup(), ThroughTimeMixup()]
 each = pytest.mark.parametrize("mix", ALL, ids=lambda mix: mix.site)
@@ -226,6 +229,37 @@ class TestPooling:
         _, last = layer(x[:3, 1:])
         torch.testing.assert_close(features[1], last[:, 0].flatten())
         assert pairs.mean_coefficient.tolist() == [1, 1]
+
+
+@pytest.mark.gpu
+@each
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_on_a_device_it_computes_the_same(mix: Mixup, policy: str, both_ways: bool) -> None:
+    """In single precision, with pairs drawn on the CPU from the same seed."""
+    bunch, mix = Bunch((5, 2, 4, 1), 7, "LSTM", both_ways), replace(mix, rho=0.5, lengths=policy)
+    lengths, tags = torch.tensor(bunch.lengths), bunch.labels()
+    found = []
+    for device in ("cpu", "cuda"):
+        layer, head = bunch.build(LSTM).float().to(device), bunch.head().float().to(device)
+        x = bunch.inputs(junk=torch.nan).float().to(device)
+        output, pairs = mix(layer, x, lengths=lengths, generator=bunch.source())
+        loss = pairs.cross_entropy(output @ head, tags.to(device))
+        grads = torch.autograd.grad(loss, list(layer.parameters()))
+        found.append([part.detach().cpu() for part in (output, loss, *grads)])
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.gpu
+@each
+def test_on_a_device_nothing_waits(mix: Mixup) -> None:
+    """With sequences of one length; torch itself waits where it packs others."""
+    layer, head = LSTM(WIDTH, HIDDEN, device="cuda"), nn.Linear(HIDDEN, CLASSES, device="cuda")
+    x, tags = torch.randn(6, 8, WIDTH, device="cuda"), torch.zeros(6, 8, dtype=torch.long, device="cuda")
+    for region in (nullcontext, forbidden_to_wait):
+        with region():
+            output, pairs = mix(layer, x)
+            pairs.cross_entropy(head(output), tags).backward()
 
 
 def pooled(rows: Tensor, pool: str) -> Tensor:

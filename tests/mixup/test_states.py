@@ -29,9 +29,7 @@ def test_every_part_of_a_nested_state_is_mixed(generator: torch.Generator) -> No
     assert isinstance(found["lstm"], Memory)
     assert found["lstm"].cell is None
     weight = share[:, None]
-    torch.testing.assert_close(
-        found["stack"][1][0], weight * one["stack"][1][0] + (1 - weight) * other["stack"][1][0]
-    )
+    torch.testing.assert_close(found["stack"][1][0], weight * one["stack"][1][0] + (1 - weight) * other["stack"][1][0])
     assert found["count"].tolist() == [3]
     torch.testing.assert_close(mix_state(one, other, 1.0)["lstm"].state, one["lstm"].state)
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from contracts.passes import few_examples
 from statewise.errors import ArgumentError, LengthError, ShapeError
 from statewise.mixup import Pairs
 from statewise.models import Lexicon, Tagger, TaggerConfig
@@ -74,6 +75,7 @@ def test_every_tag_has_a_score_at_every_step(config: TaggerConfig) -> None:
 
 
 @EVERY_HEAD
+@few_examples
 @given(seed=st.integers(0, 2**31), order=st.permutations(range(4)))
 def test_a_sentence_is_scored_as_if_it_were_alone(head: str, seed: int, order: list[int]) -> None:
     tagger = build(replace(SMALL, head=head), seed=seed)
@@ -122,7 +124,10 @@ def test_what_lies_beyond_an_end_is_never_looked_at() -> None:
     beyond = torch.arange(5)[:, None, None] >= clean.lengths[:, None]
     spoilt = replace(clean, context=torch.where(beyond, torch.nan, clean.context))
     tags = some_tags(clean.lengths)
-    for pairs in (None, *(paired(site, torch.rand(5, 4), clean.lengths, second=torch.arange(3, -1, -1)) for site in SITES)):
+    for pairs in (
+        None,
+        *(paired(site, torch.rand(5, 4), clean.lengths, second=torch.arange(3, -1, -1)) for site in SITES),
+    ):
         losses = []
         for batch in (clean, spoilt):
             tagger.zero_grad()
@@ -191,6 +196,7 @@ def test_mixed_with_coefficient_one_a_pair_is_its_first_member(site: str) -> Non
 
 @EVERY_HEAD
 @EVERY_SITE
+@few_examples
 @given(seed=st.integers(0, 2**31), policy=st.sampled_from(["handover", "zero", "truncate"]))
 def test_it_does_not_matter_who_is_first(site: str, head: str, seed: int, policy: str) -> None:
     tagger = build(replace(SMALL, head=head), seed=seed)

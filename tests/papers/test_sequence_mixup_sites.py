@@ -134,6 +134,9 @@ def test_padding_changes_no_output_no_loss_and_no_gradient(
 
 def test_evaluation_depends_on_neither_alpha_nor_rho_nor_the_place() -> None:
     layer, x = network(LSTM, 0).eval(), sequences(0)[0]
-    found = [kind(alpha=alpha, rho=rho)(layer, x)[0] for kind in (InputMixup, PreOutputMixup, ThroughTimeMixup)
-             for alpha, rho in ((0.1, 0.0), (2.0, 0.5))]
+    found = [
+        kind(alpha=alpha, rho=rho)(layer, x)[0]
+        for kind in (InputMixup, PreOutputMixup, ThroughTimeMixup)
+        for alpha, rho in ((0.1, 0.0), (2.0, 0.5))
+    ]
     assert all(torch.equal(other, found[0]) for other in found)

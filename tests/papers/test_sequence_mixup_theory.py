@@ -54,9 +54,9 @@ class TestZeroTrainingErrorIsOutOfReach:
 
 
 class TestTheFloorOfASoftmax:
-    """Replaces zero error for what the experiments use, linear logits and cross-entropy: the states of a class collapse.
+    """Replaces zero error for what the experiments use, linear logits and cross-entropy.
 
-    And confidence in an unmixed token is capped.
+    The states of a class collapse, and confidence in an unmixed token is capped.
     """
 
     @pytest.mark.parametrize(
@@ -116,8 +116,10 @@ class TestTheorem1:
         """Points of the classes and an affine map, found by descent, come down to it and no further."""
         lam, weight = symmetric_nodes(alpha, 4)  # exact: the error is a polynomial in lambda
         generator = torch.Generator().manual_seed(3)
-        points, matrix = (torch.randn(*shape, generator=generator, dtype=DOUBLE).requires_grad_()
-                          for shape in ((classes, width), (width, classes)))
+        points, matrix = (
+            torch.randn(*shape, generator=generator, dtype=DOUBLE).requires_grad_()
+            for shape in ((classes, width), (width, classes))
+        )
         bias = torch.zeros(classes, dtype=DOUBLE, requires_grad=True)
         solver = torch.optim.LBFGS([points, matrix, bias], max_iter=400, line_search_fn="strong_wolfe")
 
@@ -133,7 +135,7 @@ class TestTheorem1:
             return value
 
         solver.step(closure)
-        assert float(error()) == pytest.approx(affine_floor(alpha, classes, width), abs=1e-6)
+        assert float(error().detach()) == pytest.approx(affine_floor(alpha, classes, width), abs=1e-6)
 
     def test_the_printed_value(self) -> None:
         assert affine_floor(1.0, 4, 2) == pytest.approx(1 / 6)
@@ -141,7 +143,7 @@ class TestTheorem1:
         assert affine_floor(1.0, 4, 3) == affine_floor(1.0, 4, 9) == 0
 
     def test_a_curved_output_map_reaches_0_with_fewer_units(self) -> None:
-        """Four classes at a triangle and its centre: every segment is an edge of a map that is linear piece by piece."""
+        """Four classes at a triangle and its centre: each segment is an edge of a map that is linear piece by piece."""
         corners = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1 / 3, 1 / 3]], dtype=DOUBLE)
         worst = 0.0
         for one, other in itertools.product(range(4), repeat=2):
@@ -155,7 +157,7 @@ class TestTheorem1:
         assert affine_floor(1.0, 4, 2) > 0.16
 
     def test_that_map_is_not_affine_on_the_convex_hull(self) -> None:
-        """Replaces "g is affine on the hull of all states": the segments between states of one step bind it, no more."""
+        """Replaces "g is affine on the hull of all states": segments between states of one step bind it, no more."""
         one, other = torch.tensor([0.1, 0.1], dtype=DOUBLE), torch.tensor([0.5, 0.5], dtype=DOUBLE)
         middle = barycentric((one + other) / 2)
         assert (middle - (barycentric(one) + barycentric(other)) / 2).abs().max() > 0.1
@@ -175,7 +177,7 @@ class TestTheorems2And3:
         outputs = torch.stack((states[..., 0], 1 - states[..., 0]), 2)
         before = torch.cat((torch.zeros_like(bits[:1]), bits[:-1]))
         targets = torch.stack((before, 1 - before), 2).to(DOUBLE)
-        assert float(pairs.squared_error(outputs, targets)) < 1e-28
+        assert float(pairs.squared_error(outputs, targets).detach()) < 1e-28
         assert affine_floor(1.0, 2, 2) == 0
 
     def test_the_state_is_no_function_of_the_input_and_the_last_label(self, generator: torch.Generator) -> None:
@@ -188,7 +190,7 @@ class TestTheorems2And3:
         assert [len(found) for found in seen.values()] == [2, 2, 2, 2]
 
     def test_classes_lie_in_parallel_sets_across_the_output_weights(self) -> None:
-        """Each of rank 1, so that the sum is 2 and not H - C + 1 = 1; differences are orthogonal to the columns of W."""
+        """Each of rank 1, so that the sum is 2 and not H - C + 1 = 1; differences are orthogonal to W's columns."""
         states = torch.tensor(list(itertools.product((0.0, 1.0), repeat=2)), dtype=DOUBLE)  # (x_{t-1}, x_t)
         weights = torch.tensor([[1.0, -1.0], [0.0, 0.0]], dtype=DOUBLE)
         directions = []
