@@ -83,9 +83,8 @@ class Layout:
     @cached_property
     def places(self) -> tuple[Tensor, Tensor]:
         """The sequence of every row, in sorted order, and its step; both on the CPU."""
-        sizes = torch.tensor(self.batch_sizes)
-        step = torch.arange(self.steps).repeat_interleave(sizes)
-        return torch.arange(self.rows) - torch.tensor(self.offsets[:-1])[step], step
+        step, sequence = self._running(torch.device("cpu")).nonzero().unbind(1)
+        return sequence.contiguous(), step.contiguous()
 
     def unpack(self, rows: Tensor) -> Tensor:
         """(rows, ...) to (steps, batch, ...), zero where a sequence has ended."""

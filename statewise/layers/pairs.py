@@ -7,35 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from statewise.engine import Drawn, Layout, Mixed, Recurrence
+from statewise.engine import Drawn, Layout, Member, Mixed, Recurrence, deal, project
 from statewise.errors import ShapeError
 from statewise.layers.batch import Batch
 from statewise.transforms import Pairing
-
-
-@dataclass(frozen=True)
-class Member:
-    """Where the pairs find the input term of their first or of their second members.
-
-    Attributes:
-        index: for every row of the pairs the row of the sequences.
-        absent: where the member has ended, (rows, 1); None if that is nowhere.
-        repeated: whether a sequence may be this member of several pairs.
-    """
-
-    index: Tensor
-    absent: Tensor | None
-    repeated: bool
-
-    def take(self, term: Tensor, blank: Tensor | None) -> Tensor:
-        """The rows of a term; where the member has ended, those of the zero vector."""
-        if self.repeated and term.is_cuda:
-            taken = term[self.index]  # its derivative adds up in one order always
-        else:
-            taken = term.index_select(0, self.index)
-        if self.absent is None:
-            return taken
-        return torch.where(self.absent, term.new_zeros(()) if blank is None else blank, taken)
 
 
 @dataclass(frozen=True)
@@ -67,15 +42,18 @@ class Paired:
             call: the recurrence with the inputs of the sequences.
             blank: the input term of the zero vector, which is the bias; None for zero.
         """
-        term = call.project()
-        return replace(
-            call,
-            inputs=None,
-            weight_ih=None,
-            bias_ih=None,
-            input_term=term if self.first is None else self.first.take(term, blank),
-            mixed=Mixed(self.second.take(term, blank), self.coefficients),
-        )
+        term = call.input_term
+        if term is None:
+            assert call.inputs is not None and call.weight_ih is not None
+            term = project(call.inputs, call.weight_ih, call.bias_ih)
+        first, second = deal(term, blank if self._ends else None, self.first, self.second)
+        mixed = Mixed(second, self.coefficients)
+        return replace(call, inputs=None, weight_ih=None, bias_ih=None, input_term=first, mixed=mixed)
+
+    @property
+    def _ends(self) -> bool:
+        """Whether a member ends before its pair."""
+        return self.second.ends or (self.first is not None and self.first.ends)
 
     def start(self, states: Tensor) -> Tensor:
         """The initial states of the pairs, from those of the sequences, mixed by the coefficients of the first step."""
@@ -138,15 +116,11 @@ def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
     sequence, step = (part.to(home) for part in layout.places)
     where = members[:, sequence]
     present = step < own.to(home)[where]
-    index = torch.where(present, torch.tensor(batch.layout.offsets[:-1]).to(home)[step] + where, 0)
+    index = torch.where(present, torch.tensor(batch.layout.offsets[:-1]).to(home)[step] + where, -1)
     ended = [not known or not bool(part.all()) for part in present]
     first, second = (
-        Member(
-            index[which].to(device, non_blocking=True),
-            ~present[which].unsqueeze(1).to(device, non_blocking=True) if ended[which] else None,
-            repeated=len(torch.unique(both[which])) < count,
-        )
-        for which in range(2)
+        Member(rows, ends=end, repeated=len(torch.unique(numbers)) < count)
+        for rows, end, numbers in zip(index.to(device, non_blocking=True), ended, both, strict=True)
     )
     same = same and not ended[0]
     return Paired(

@@ -268,6 +268,73 @@ Tensor weight_gradient(const Tensor& grad, const Tensors& values, at::IntArrayRe
     return out;
 }
 
+// The rows of a term that pairs of sequences read: index -1 is a member that has ended, and reads the blank, or 0 if that
+// is empty.
+Tensor deal(const Tensor& term, const Tensor& index, const Tensor& blank) {
+    const int64_t rows = index.size(0), width = term.size(1);
+    Tensor out = at::empty({rows, width}, term.options());
+    AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_deal", [&] {
+        const scalar_t* from = data<scalar_t>(term);
+        const scalar_t* none = data<scalar_t>(blank);
+        const int64_t* where = index.data_ptr<int64_t>();
+        scalar_t* to = data<scalar_t>(out);
+        run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
+            const Share mine = share(rows, rank, size);
+            for (int64_t row = mine.begin; row < mine.end; ++row) {
+                const scalar_t* source = where[row] < 0 ? none : from + where[row] * width;
+                if (source) std::copy(source, source + width, to + row * width);
+                else std::fill(to + row * width, to + (row + 1) * width, scalar_t(0));
+            }
+        });
+    });
+    return out;
+}
+
+// The derivative of `deal` for both members at once: what every one of `rows` rows, and the blank, get back. With an empty
+// `first` its rows are those of the term as they lie, and its gradient is changed in place into the sum. Each row adds up
+// in one order always.
+Tensors collect(const Tensor& grad_first, const Tensor& first, const Tensor& grad_second, const Tensor& second,
+                int64_t rows) {
+    const int64_t width = grad_second.size(1), pairs = grad_second.size(0);
+    const bool as_they_lie = !first.numel();
+    Tensor out = as_they_lie ? grad_first : at::empty({rows, width}, grad_second.options());
+    Tensor blank = at::zeros({width}, grad_second.options());
+    const int64_t* indices[] = {as_they_lie ? nullptr : first.data_ptr<int64_t>(), second.data_ptr<int64_t>()};
+    // For each row the rows of the gradients that belong to it, those of second members counted on; last the blank's.
+    std::vector<int64_t> begin(size_t(rows + 2), 0), entries(size_t(2 * pairs));
+    const auto target = [&](int64_t at) { return size_t(at < 0 ? rows : at); };
+    for (const int64_t* index : indices) {
+        for (int64_t row = 0; index && row < pairs; ++row) ++begin[target(index[row]) + 1];
+    }
+    for (size_t row = 0; row <= size_t(rows); ++row) begin[row + 1] += begin[row];
+    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
+    for (const int64_t* index : indices) {
+        const int64_t skip = index == indices[0] ? 0 : pairs;
+        for (int64_t row = 0; index && row < pairs; ++row) entries[size_t(next[target(index[row])]++)] = skip + row;
+    }
+    AT_DISPATCH_FLOATING_TYPES(grad_second.scalar_type(), "statewise_collect", [&] {
+        const scalar_t* of_first = data<scalar_t>(grad_first);
+        const scalar_t* of_second = data<scalar_t>(grad_second);
+        const auto gather = [&](int64_t row, scalar_t* to, bool begun) {
+            for (int64_t at = begin[size_t(row)]; at < begin[size_t(row + 1)]; ++at) {
+                const int64_t place = entries[size_t(at)];
+                const scalar_t* from = place < pairs ? of_first + place * width : of_second + (place - pairs) * width;
+                if (begun) over_units<scalar_t>(width, [&](auto unit) { unit.add(to, unit.load(from)); });
+                else std::copy(from, from + width, to);
+                begun = true;
+            }
+            if (!begun) std::fill(to, to + width, scalar_t(0));
+        };
+        scalar_t* to = data<scalar_t>(out);
+        run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
+            const Share mine = share(rows, rank, size);
+            for (int64_t row = mine.begin; row < mine.end; ++row) gather(row, to + row * width, as_they_lie);
+        });
+        gather(rows, data<scalar_t>(blank), true);
+    });
+    return {out, blank};
+}
+
 // The numbers of native/random.h, step by step, on several threads.
 void fill_counted(const Tensor& out, int64_t seed, int64_t kind, double scale, double shift, int64_t bound,
                   at::ArrayRef<double> shapes) {
@@ -301,6 +368,9 @@ TORCH_LIBRARY(statewise_native, library) {
         "bool coefficients_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
     library.def("fill_counted(Tensor(a!) out, int seed, int kind, float scale, float shift, int bound, float[] shapes) -> ()");
+    library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias) -> Tensor");
+    library.def("deal(Tensor term, Tensor index, Tensor blank) -> Tensor");
+    library.def("collect(Tensor(a!) grad_first, Tensor first, Tensor grad_second, Tensor second, int rows) -> Tensor[]");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
 }
 
@@ -308,6 +378,9 @@ TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
     library.impl("forward", forward);
     library.impl("backward", backward);
     library.impl("fill_counted", fill_counted);
+    library.impl("multiply", multiply);
+    library.impl("deal", deal);
+    library.impl("collect", collect);
     library.impl("weight_gradient", weight_gradient);
 }
 
