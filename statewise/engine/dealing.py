@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +12,8 @@ from statewise.kernels import transformed
 from statewise.native import load_native
 
 
-class Member(NamedTuple):
+@dataclass(frozen=True)
+class Member:
     """Where the pairs find the rows of their first or of their second members.
 
     Attributes:
@@ -58,8 +60,9 @@ def deal(term: Tensor, blank: Tensor | None, first: Member | None, second: Membe
 
 
 def _is_native(*tensors: Tensor | None) -> bool:
-    """Whether the CPU's kernel can take tensors, and autograd needs no more than their first derivatives by it."""
-    if any(t is not None and (t.device.type != "cpu" or t.dtype not in (torch.float32, torch.float64)) for t in tensors):
+    """Whether the CPU's kernel can take tensors, and nothing but autograd watches."""
+    known = [tensor for tensor in tensors if tensor is not None]
+    if any(one.device.type != "cpu" or one.dtype not in (torch.float32, torch.float64) for one in known):
         return False
     return load_native().available and not transformed() and torch.autograd.forward_ad._current_level < 0
 
@@ -118,9 +121,7 @@ class _Dealt(torch.autograd.Function):
         return grad, blank if ctx.needs_input_grad[1] else None, None, None
 
 
-def _collected(
-    grads: tuple[Tensor, ...], members: tuple[Member | None, ...], rows: int
-) -> tuple[Tensor, Tensor]:
+def _collected(grads: tuple[Tensor, ...], members: tuple[Member | None, ...], rows: int) -> tuple[Tensor, Tensor]:
     """What the rows of the sequences, and the blank, get back from the pairs."""
     total, blank = grads[0].new_zeros(rows, grads[0].shape[1]), grads[0].new_zeros(grads[0].shape[1])
     for grad, member in zip(grads, members, strict=True):

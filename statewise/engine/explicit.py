@@ -150,9 +150,7 @@ class _Run(Run):
                 total += piece
         return dh, dc, old_state, old_memory
 
-    def _undo_transition(
-        self, call: Recurrence, index: int, dh: Tensor, dc: Tensor | None
-    ) -> list[TransitionGrads]:
+    def _undo_transition(self, call: Recurrence, index: int, dh: Tensor, dc: Tensor | None) -> list[TransitionGrads]:
         """The gradients of the cell application; with mixing those of both members."""
         turn, members, (state, memory) = self.turns[index], self.members[index], self.old[index]
         shares: list[tuple[Transition, Tensor]] = [(members[0], dh.new_ones(()))]

@@ -271,7 +271,9 @@ class RecurrentLayer(LayerParts):
         start = self._draw_start(batches.started(), randomness.stream(START))
         return Draws(drawn, start, made_for=(self._drawing, self.training, self._stack))
 
-    def _draw_one(self, transform: Transform, layer: int, batches: Batches, stream: Stream) -> tuple[Tensor, ...] | None:
+    def _draw_one(
+        self, transform: Transform, layer: int, batches: Batches, stream: Stream
+    ) -> tuple[Tensor, ...] | None:
         """What a transform draws for a layer; at the mixing layer what acts on inputs is drawn for the sequences."""
 
         def draw(batch: Batch) -> tuple[Tensor, ...] | None:

@@ -185,8 +185,8 @@ class Forward(Walk):
         launch(
             self.step_grid(),
             *(product, self.term, self.second_term, self.planes, self.second, self.steps_of(self.states)),
-            *(self.memories_of_steps(), self.values, self.carried, self.carried_memory, self.apart, self.own(), mask, mask),
-            *(at_hand(given.coefficients, none), self.pointers(self.rooms, [])),
+            *(self.memories_of_steps(), self.values, self.carried, self.carried_memory, self.apart, self.own()),
+            *(mask, mask, at_hand(given.coefficients, none), self.pointers(self.rooms, [])),
             *(here.start, here.rows, here.kept),
             *((0, 0) if following is None else (following.start, following.rows)),
             *(self.rows, self.batch),
