@@ -26,6 +26,11 @@ class Member:
     ends: bool
     repeated: bool
 
+    @property
+    def rows(self) -> Tensor:
+        """The index as the kernel reads it: its numbers one after the other."""
+        return self.index.contiguous()
+
     def take(self, term: Tensor, blank: Tensor | None) -> Tensor:
         """The rows of a term; where the member has ended, the blank, or zero."""
         index = self.index.clamp(min=0) if self.ends else self.index
@@ -104,8 +109,8 @@ class _Dealt(torch.autograd.Function):
         ctx.first, ctx.second, ctx.rows = first, second, len(term)
         rows, none = term.contiguous(), term.new_empty(0)
         start = none if blank is None else blank.contiguous()
-        taken = _ops().deal(rows, second.index, start)
-        return term.view_as(term) if first is None else _ops().deal(rows, first.index, start), taken
+        taken = _ops().deal(rows, second.rows, start)
+        return term.view_as(term) if first is None else _ops().deal(rows, first.rows, start), taken
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
@@ -116,8 +121,8 @@ class _Dealt(torch.autograd.Function):
         # The gradient of first members that lie as the sequences do becomes that of the term: nobody else has it, since
         # the only one who read them was an engine.
         one, other = (grad.contiguous() for grad in grads)
-        index = second.index.new_empty(0) if first is None else first.index
-        grad, blank = _ops().collect(one, index, other, second.index, ctx.rows)
+        index = second.index.new_empty(0) if first is None else first.rows
+        grad, blank = _ops().collect(one, index, other, second.rows, ctx.rows)
         return grad, blank if ctx.needs_input_grad[1] else None, None, None
 
 

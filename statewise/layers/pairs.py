@@ -142,7 +142,7 @@ def _rows_of(members: Array, own: Array, sequences: Layout, pairs: Layout) -> tu
     """For every row of the pairs the rows of both members, -1 where one has ended; and whether it does."""
     sequence, step = (places.numpy() for places in pairs.places)
     where = members[:, sequence]
-    index = np.array(sequences.offsets)[step] + where
+    index = np.ascontiguousarray(np.array(sequences.offsets)[step] + where)  # numpy chose another order of dimensions
     if sequences.dense:
         return torch.from_numpy(index), (False, False)
     ended = step >= own[where]
