@@ -49,7 +49,9 @@ def project(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return term
 
 
-def deal(term: Tensor, blank: Tensor | None, first: Member | None, second: Member) -> tuple[Tensor, Tensor]:
+def deal(
+    term: Tensor, blank: Tensor | None, first: Member | None, second: Member, *, plainly: bool = False
+) -> tuple[Tensor, Tensor]:
     """The terms of both members of all pairs.
 
     Args:
@@ -57,8 +59,9 @@ def deal(term: Tensor, blank: Tensor | None, first: Member | None, second: Membe
         blank: the term of the zero vector, which a member has that has ended; None for zero.
         first: the first members; None where they are the sequences as they lie.
         second: the second members.
+        plainly: whether by torch's operations alone.
     """
-    if not _is_native(term, blank):
+    if plainly or not _is_native(term, blank):
         return term if first is None else first.take(term, blank), second.take(term, blank)
     dealt: tuple[Tensor, Tensor] = _Dealt.apply(term, blank, first, second)  # type: ignore[no-untyped-call]
     return dealt

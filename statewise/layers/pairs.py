@@ -39,18 +39,19 @@ class Paired:
     coefficients: Drawn
     shown: Tensor | None
 
-    def mix(self, call: Recurrence, blank: Tensor | None) -> Recurrence:
+    def mix(self, call: Recurrence, blank: Tensor | None, *, plainly: bool) -> Recurrence:
         """The recurrence of the pairs: the sequences are projected once, and their rows dealt out to the pairs.
 
         Args:
             call: the recurrence with the inputs of the sequences.
             blank: the input term of the zero vector, which is the bias; None for zero.
+            plainly: whether by torch's operations alone.
         """
         term = call.input_term
         if term is None:
             assert call.inputs is not None and call.weight_ih is not None
-            term = project(call.inputs, call.weight_ih, call.bias_ih)
-        first, second = deal(term, blank if self._ends else None, self.first, self.second)
+            term = call.project() if plainly else project(call.inputs, call.weight_ih, call.bias_ih)
+        first, second = deal(term, blank if self._ends else None, self.first, self.second, plainly=plainly)
         mixed = Mixed(second, self.coefficients)
         return replace(call, inputs=None, weight_ih=None, bias_ih=None, input_term=first, mixed=mixed)
 

@@ -300,7 +300,7 @@ class Pairs(NamedTuple):
         return Pairing(self.second, self.coefficients, first=self.first, lengths=lengths, layer=layer)
 
     def packed(self) -> Any:
-        return pack_sequence(self.sequences, enforce_sorted=False)
+        return pack_sequence(list(self.sequences), enforce_sorted=False)
 
 
 def padded_to(x: Tensor, length: int) -> Tensor:
@@ -468,9 +468,11 @@ def test_below_the_mixing_layer_final_states_are_the_first_members_and_what_is_s
     assert seen.states[1].shape[:2] == (int(pairs.lengths.max()), 4)
 
 
-def test_the_mixture_through_time_can_be_differentiated_twice(generator: torch.Generator) -> None:
-    """On the reference engine, the dealing out of rows to pairs included."""
-    layer, pairs = network(GRU, engine="reference"), Pairs.draw(generator)
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_the_mixture_through_time_can_be_differentiated_twice(engine: str, generator: torch.Generator) -> None:
+    """On the reference engine, which runs where coefficients want gradients; the dealing out of rows is included."""
+    layer, pairs = network(GRU, engine=engine), Pairs.draw(generator)
+    pairs.coefficients.requires_grad_()
 
     def run(*sequences: Tensor) -> Tensor:
         output: Tensor = layer(pairs._replace(sequences=sequences).packed(), pairing=pairs.pairing())[0].data
