@@ -87,7 +87,7 @@ class _Projected(torch.autograd.Function):
         ctx.save_for_backward(inputs, weight)
         none = inputs.new_empty(0)
         start = none if bias is None else bias.contiguous()
-        term: Tensor = _ops().multiply(inputs.contiguous(), weight.contiguous(), True, start)
+        term: Tensor = _ops().multiply(inputs.contiguous(), weight.contiguous(), True, start, True)
         return term
 
     @staticmethod
@@ -97,7 +97,7 @@ class _Projected(torch.autograd.Function):
         if torch.is_grad_enabled():
             return grad @ weight, grad.T @ inputs, sums
         grad = grad.contiguous()
-        back = _ops().multiply(grad, weight.contiguous(), False, grad.new_empty(0)) if needed[0] else None
+        back = _ops().multiply(grad, weight.contiguous(), False, grad.new_empty(0), False) if needed[0] else None
         turned = _ops().weight_gradient(grad, [inputs.contiguous()], [0]) if needed[1] else None
         return back, turned, sums
 

@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "memory.h"
 #include "random.h"
 #include "walk.h"
 
@@ -105,9 +106,10 @@ Problem<T> problem_of(const Tensor& weight, const Tensor& apart_bias, const Tens
 }
 
 // x B for many rows, B = weight^T (or weight itself): with packed panels faster than the general matrix library.
-Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Tensor& bias) {
+// `kept` is for what no user sees.
+Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Tensor& bias, bool kept) {
     const int64_t rows = x.size(0), inner = x.size(1), columns = weight.size(transpose ? 0 : 1);
-    Tensor out = at::empty({rows, columns}, x.options());
+    Tensor out = kept ? buffer(rows, columns, x.options()) : at::empty({rows, columns}, x.options());
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "statewise_multiply", [&] {
         const scalar_t* w = data<scalar_t>(weight);
         const auto packed = transpose ? Packed<scalar_t>::transposed(w, columns, inner, inner)
@@ -155,21 +157,21 @@ Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Ten
             p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
             p.memory_changes = memory_changes;
             if (mixes) {
-                term = at::empty({rows, width}, weight.options());
-                second_saved = at::empty({rows, width}, weight.options());
+                term = buffer(rows, width, weight.options());
+                second_saved = buffer(rows, width, weight.options());
                 p.first_given = data<scalar_t>(given);
                 p.second_given = data<scalar_t>(second);
                 p.added_bias = data<scalar_t>(bias);
                 p.coefficients = {data<scalar_t>(coefficients), 1, coefficients_constant};
                 p.second = data<scalar_t>(second_saved);
             } else if (!ready && takes_inputs(p, Cell::blocks, inputs.size(1), threads)) {
-                term = at::empty({rows, width}, weight.options());
+                term = buffer(rows, width, weight.options());
                 p.input = inputs.size(1);
                 p.inputs = data<scalar_t>(inputs);
                 p.input_weight = data<scalar_t>(weight_ih);
                 p.input_bias = data<scalar_t>(bias);
             } else if (!ready) {
-                term = multiply(inputs, weight_ih, true, bias);
+                term = multiply(inputs, weight_ih, true, bias, true);
             }
             p.term = data<scalar_t>(term);
             p.apart = data<scalar_t>(apart);
@@ -218,7 +220,7 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             p.apart = data<scalar_t>(made[5]);
             p.gated = data<scalar_t>(made[6]);
             if (coefficients.numel()) {
-                grad_product = at::empty({term.size(0), (Cell::blocks - Cell::apart) * hidden}, term.options());
+                grad_product = buffer(term.size(0), (Cell::blocks - Cell::apart) * hidden, term.options());
                 p.coefficients = {data<scalar_t>(coefficients), 1, coefficients_constant};
                 p.second = data<scalar_t>(made[7]);
                 p.grad_product = data<scalar_t>(grad_product);
@@ -239,7 +241,7 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             p.extra_sums = extra_sums.data();
             p.bias_sums = bias_sums.data();
             Walk<scalar_t, Cell>(p, threads).backward();
-            if (wanted && !here) grad_inputs = multiply(term, weight_ih, false, grad_extra.new_empty({0}));
+            if (wanted && !here) grad_inputs = multiply(term, weight_ih, false, grad_extra.new_empty({0}), false);
             grad_bias = at::zeros({(Cell::blocks + Cell::apart) * hidden}, term.options());
             total_of(extra_sums, data<scalar_t>(grad_extra));
             total_of(bias_sums, data<scalar_t>(grad_bias));
@@ -272,7 +274,7 @@ Tensor weight_gradient(const Tensor& grad, const Tensors& values, at::IntArrayRe
 // is empty.
 Tensor deal(const Tensor& term, const Tensor& index, const Tensor& blank) {
     const int64_t rows = index.size(0), width = term.size(1);
-    Tensor out = at::empty({rows, width}, term.options());
+    Tensor out = buffer(rows, width, term.options());
     AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_deal", [&] {
         const scalar_t* from = data<scalar_t>(term);
         const scalar_t* none = data<scalar_t>(blank);
@@ -297,7 +299,7 @@ Tensors collect(const Tensor& grad_first, const Tensor& first, const Tensor& gra
                 int64_t rows) {
     const int64_t width = grad_second.size(1), pairs = grad_second.size(0);
     const bool as_they_lie = !first.numel();
-    Tensor out = as_they_lie ? grad_first : at::empty({rows, width}, grad_second.options());
+    Tensor out = as_they_lie ? grad_first : buffer(rows, width, grad_second.options());
     Tensor blank = at::zeros({width}, grad_second.options());
     const int64_t* indices[] = {as_they_lie ? nullptr : first.data_ptr<int64_t>(), second.data_ptr<int64_t>()};
     // For each row the rows of the gradients that belong to it, those of second members counted on; last the blank's.
@@ -368,7 +370,7 @@ TORCH_LIBRARY(statewise_native, library) {
         "bool coefficients_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
     library.def("fill_counted(Tensor(a!) out, int seed, int kind, float scale, float shift, int bound, float[] shapes) -> ()");
-    library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias) -> Tensor");
+    library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias, bool kept) -> Tensor");
     library.def("deal(Tensor term, Tensor index, Tensor blank) -> Tensor");
     library.def("collect(Tensor(a!) grad_first, Tensor first, Tensor grad_second, Tensor second, int rows) -> Tensor[]");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
