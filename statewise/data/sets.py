@@ -31,8 +31,8 @@ _ORIGINS: Mapping[str, str] = {
     "github.com/zalandoresearch/fashion-mnist, e.g. by torchvision.datasets.FashionMNIST",
     "imdb": "Get the Large Movie Review Dataset (aclImdb, Maas et al. 2011) from ai.stanford.edu/~amaas/data/sentiment "
     "and write imdb.train.tsv and imdb.test.tsv: label (1 or 0), stars, id and text, with tabs between them",
-    "conll2003": "The annotation is that of the CoNLL-2003 shared task (Tjong Kim Sang and De Meulder 2003); its text is "
-    "the Reuters Corpus (RCV1), which needs an agreement with NIST. Get eng.train, eng.testa and eng.testb",
+    "conll2003": "The annotation is that of the CoNLL-2003 shared task (Tjong Kim Sang and De Meulder 2003); its text "
+    "is the Reuters Corpus (RCV1), which needs an agreement with NIST. Get eng.train, eng.testa and eng.testb",
     "glove": "Get glove.6B.zip from nlp.stanford.edu/projects/glove (Pennington et al. 2014) and unpack it",
 }
 

@@ -1,5 +1,6 @@
 """How a layer is unrolled: the reference loop, which is the truth, and faster engines that equal it."""
 
+from statewise.engine.dealing import Member, deal, project
 from statewise.engine.layout import Layout
 from statewise.engine.plan import ENGINES, Plan, choose, unroll_all
 from statewise.engine.recurrence import Drawn, GateMask, Mixed, Recurrence, Step, Unrolled
@@ -9,11 +10,14 @@ __all__ = [
     "Drawn",
     "GateMask",
     "Layout",
+    "Member",
     "Mixed",
     "Plan",
     "Recurrence",
     "Step",
     "Unrolled",
     "choose",
+    "deal",
+    "project",
     "unroll_all",
 ]

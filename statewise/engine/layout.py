@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,7 +60,8 @@ class Layout:
 
     def lengths(self) -> list[int]:
         """Length of every sequence, in sorted order."""
-        return [sum(size > row for size in self.batch_sizes) for row in range(self.batch)]
+        running = np.arange(self.batch)[:, None] < np.array(self.batch_sizes)
+        return running.sum(1).tolist()  # type: ignore[no-any-return]
 
     def turns(self, *, reverse: bool) -> tuple[Turn, ...]:
         """The steps in the order in which a direction takes them."""
@@ -83,9 +85,8 @@ class Layout:
     @cached_property
     def places(self) -> tuple[Tensor, Tensor]:
         """The sequence of every row, in sorted order, and its step; both on the CPU."""
-        sizes = torch.tensor(self.batch_sizes)
-        step = torch.arange(self.steps).repeat_interleave(sizes)
-        return torch.arange(self.rows) - torch.tensor(self.offsets[:-1])[step], step
+        step, sequence = (np.arange(self.batch) < np.array(self.batch_sizes)[:, None]).nonzero()
+        return torch.from_numpy(sequence), torch.from_numpy(step)
 
     def unpack(self, rows: Tensor) -> Tensor:
         """(rows, ...) to (steps, batch, ...), zero where a sequence has ended."""

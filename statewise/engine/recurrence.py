@@ -41,7 +41,7 @@ class GateMask(NamedTuple):
 
 
 class Mixed(NamedTuple):
-    """Through-time mixing: the input term of the second members, in the same layout, and the coefficients as a column."""
+    """Through-time mixing: the input term of the second members, and the coefficients of the first as a column."""
 
     second_term: Tensor
     coefficients: Drawn

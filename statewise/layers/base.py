@@ -440,7 +440,9 @@ class RecurrentLayer(LayerParts):
         )
         call = self._mask_gates(call, layer, direction, batches, draws)
         paired = batches.paired
-        return call if paired is None or not batches.mixes(layer) else paired.mix(call, weights.bias_ih)
+        if paired is None or not batches.mixes(layer):
+            return call
+        return paired.mix(call, weights.bias_ih, plainly=self.engine == "reference")
 
     def _weights_of(self, suffix: str, batch: Batch) -> StepWeights:
         def weight(name: str) -> Tensor:

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from statewise.engine import Drawn, Layout, Mixed, Recurrence
+from statewise.engine import Drawn, Layout, Member, Mixed, Recurrence, deal, project
 from statewise.errors import ShapeError
 from statewise.layers.batch import Batch
 from statewise.transforms import Pairing
 
-
-@dataclass(frozen=True)
-class Member:
-    """Where the pairs find the input term of their first or of their second members.
-
-    Attributes:
-        index: for every row of the pairs the row of the sequences.
-        absent: where the member has ended, (rows, 1); None if that is nowhere.
-        repeated: whether a sequence may be this member of several pairs.
-    """
-
-    index: Tensor
-    absent: Tensor | None
-    repeated: bool
-
-    def take(self, term: Tensor, blank: Tensor | None) -> Tensor:
-        """The rows of a term; where the member has ended, those of the zero vector."""
-        if self.repeated and term.is_cuda:
-            taken = term[self.index]  # its derivative adds up in one order always
-        else:
-            taken = term.index_select(0, self.index)
-        if self.absent is None:
-            return taken
-        return torch.where(self.absent, term.new_zeros(()) if blank is None else blank, taken)
+Array = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,22 +39,26 @@ class Paired:
     coefficients: Drawn
     shown: Tensor | None
 
-    def mix(self, call: Recurrence, blank: Tensor | None) -> Recurrence:
+    def mix(self, call: Recurrence, blank: Tensor | None, *, plainly: bool) -> Recurrence:
         """The recurrence of the pairs: the sequences are projected once, and their rows dealt out to the pairs.
 
         Args:
             call: the recurrence with the inputs of the sequences.
             blank: the input term of the zero vector, which is the bias; None for zero.
+            plainly: whether by torch's operations alone.
         """
-        term = call.project()
-        return replace(
-            call,
-            inputs=None,
-            weight_ih=None,
-            bias_ih=None,
-            input_term=term if self.first is None else self.first.take(term, blank),
-            mixed=Mixed(self.second.take(term, blank), self.coefficients),
-        )
+        term = call.input_term
+        if term is None:
+            assert call.inputs is not None and call.weight_ih is not None
+            term = call.project() if plainly else project(call.inputs, call.weight_ih, call.bias_ih)
+        first, second = deal(term, blank if self._ends else None, self.first, self.second, plainly=plainly)
+        mixed = Mixed(second, self.coefficients)
+        return replace(call, inputs=None, weight_ih=None, bias_ih=None, input_term=first, mixed=mixed)
+
+    @property
+    def _ends(self) -> bool:
+        """Whether a member ends before its pair."""
+        return self.second.ends or (self.first is not None and self.first.ends)
 
     def start(self, states: Tensor) -> Tensor:
         """The initial states of the pairs, from those of the sequences, mixed by the coefficients of the first step."""
@@ -114,45 +97,41 @@ class Batches:
 
 
 def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
-    """Lay a pairing out for a batch that it fits; with integers on the CPU and lengths nothing waits for a device."""
+    """Lay a pairing out for a batch that it fits.
+
+    All numbers are the host's, in numpy, which is quicker with so few. Only the places of a packed batch that was
+    sorted are on its device: where the pairing gives the lengths of the pairs they stay there, and nothing waits.
+    """
     device, places = batch.rows.device, batch.places
-    if places is not None and pairing.lengths is None:
-        places = places.cpu()
-    home = torch.device("cpu") if places is None else places.device
-    count = len(pairing.partner)
-    numbers = torch.arange(count)
-    both = torch.stack((numbers if pairing.first is None else pairing.first, pairing.partner))
-    own = torch.tensor(batch.layout.lengths())
-    known = home.type == "cpu"
-    placed = places[both] if places is not None and known else both
-    lengths = own[placed].amax(0) if pairing.lengths is None else pairing.lengths
+    apart = places if places is not None and places.device.type != "cpu" and pairing.lengths is not None else None
+    numbers = np.arange(len(pairing.partner))
+    both = np.stack((numbers if pairing.first is None else pairing.first.numpy(), pairing.partner.numpy()))
+    placed = both if places is None or apart is not None else places.cpu().numpy()[both]
+    own = np.array(batch.layout.lengths())
+    lengths = own[placed].max(0) if pairing.lengths is None else pairing.lengths.numpy()
     # Pairs that are equally long keep the order of their first members: then these often lie as they should.
-    order = torch.argsort(placed[0] - lengths * batch.layout.batch, stable=True)
-    if bool((lengths == lengths[0]).all()) and batch.order is None:
+    order = np.argsort(placed[0] - lengths * batch.layout.batch, kind="stable")
+    if batch.order is None and (lengths == lengths[0]).all():
         order = numbers
-    layout = _layout_of(lengths[order])
-    same = known and layout == batch.layout and torch.equal(placed[0][order], numbers)
-    if places is not None and not known:
-        placed = places[both.to(home)]
-    members = placed[:, order.to(home)]
-    sequence, step = (part.to(home) for part in layout.places)
-    where = members[:, sequence]
-    present = step < own.to(home)[where]
-    index = torch.where(present, torch.tensor(batch.layout.offsets[:-1]).to(home)[step] + where, 0)
-    ended = [not known or not bool(part.all()) for part in present]
+    layout = Layout(tuple((lengths > np.arange(lengths.max())[:, None]).sum(1).tolist()))
+    if apart is None:
+        members = placed[:, order]
+        index, ends = _rows_of(members, own, batch.layout, layout)
+        places_of = torch.from_numpy(members)
+        same = layout == batch.layout and bool((members[0] == numbers).all()) and not ends[0]
+    else:
+        places_of = apart[torch.from_numpy(both[:, order]).to(device, non_blocking=True)]
+        index, ends, same = _rows_on_device(places_of, own, batch.layout, layout), (True, True), False
+    index = index.to(device, non_blocking=True)
     first, second = (
-        Member(
-            index[which].to(device, non_blocking=True),
-            ~present[which].unsqueeze(1).to(device, non_blocking=True) if ended[which] else None,
-            repeated=len(torch.unique(both[which])) < count,
-        )
-        for which in range(2)
+        Member(rows, ends=end, repeated=int(np.bincount(which).max()) > 1)
+        for rows, end, which in zip(index, ends, both, strict=True)
     )
-    same = same and not ended[0]
+    found = replace(batch, rows=batch.rows[:0], layout=layout, batched=batch.batched or len(numbers) != 1)
     return Paired(
         layer=layer,
-        batch=_batch_of(batch, layout, order, same=same, batched=batch.batched or count != 1),
-        members=members,
+        batch=found if same else _sorted_by(found, order),
+        members=places_of,
         first=None if same else first,
         second=second,
         coefficients=_coefficients(pairing, layout, order, batch),
@@ -160,33 +139,48 @@ def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
     )
 
 
-def _layout_of(lengths: Tensor) -> Layout:
-    """The layout of sequences that are sorted by their lengths."""
-    steps = torch.arange(int(lengths[0]))
-    return Layout(tuple((lengths > steps.unsqueeze(1)).sum(1).tolist()))
+def _rows_of(members: Array, own: Array, sequences: Layout, pairs: Layout) -> tuple[Tensor, tuple[bool, bool]]:
+    """For every row of the pairs the rows of both members, -1 where one has ended; and whether it does."""
+    sequence, step = (places.numpy() for places in pairs.places)
+    where = members[:, sequence]
+    index = np.ascontiguousarray(np.array(sequences.offsets)[step] + where)  # numpy chose another order of dimensions
+    if sequences.dense:
+        return torch.from_numpy(index), (False, False)
+    ended = step >= own[where]
+    index[ended] = -1
+    return torch.from_numpy(index), (bool(ended[0].any()), bool(ended[1].any()))
 
 
-def _batch_of(batch: Batch, layout: Layout, order: Tensor, *, same: bool, batched: bool) -> Batch:
-    places = torch.argsort(order)
-    found = replace(batch, rows=batch.rows[:0], layout=layout, batched=batched)
-    if same:
-        return found
-    if torch.equal(order, places) and torch.equal(order, torch.arange(len(order))):
-        return replace(found, order=None, places=None)
+def _rows_on_device(members: Tensor, own: Array, sequences: Layout, pairs: Layout) -> Tensor:
+    """The same where only the device knows which places the members have."""
+    sequence, step = (places.to(members.device, non_blocking=True) for places in pairs.places)
+    lengths, offsets = (
+        torch.tensor(part).to(members.device, non_blocking=True) for part in (own, sequences.offsets[:-1])
+    )
+    where = members[:, sequence]
+    return torch.where(step < lengths[where], offsets[step] + where, -1)
+
+
+def _sorted_by(batch: Batch, order: Array) -> Batch:
+    """The pairs with the order in which they lie."""
+    if (order == np.arange(len(order))).all():
+        return replace(batch, order=None, places=None)
     device = batch.rows.device
-    return replace(found, order=order.to(device, non_blocking=True), places=places.to(device, non_blocking=True))
+    order_and_places = torch.from_numpy(np.stack((order, np.argsort(order)))).to(device, non_blocking=True)
+    return replace(batch, order=order_and_places[0], places=order_and_places[1])
 
 
-def _coefficients(pairing: Pairing, layout: Layout, order: Tensor, batch: Batch) -> Drawn:
-    steps, like = pairing.coefficients.shape[0], batch.rows
-    if steps not in (1, layout.steps, batch.layout.steps):
+def _coefficients(pairing: Pairing, layout: Layout, order: Array, batch: Batch) -> Drawn:
+    weights, like = pairing.coefficients, batch.rows
+    if weights.shape[0] not in (1, layout.steps, batch.layout.steps):
         raise ShapeError(
             where="Pairing.coefficients",
-            got=tuple(pairing.coefficients.shape),
+            got=tuple(weights.shape),
             wanted=f"1 or {layout.steps} steps, as the longest pair has",
         )
-    weights = pairing.coefficients.to(like.dtype).unsqueeze(2)
-    weights = weights[: layout.steps].index_select(1, order.to(weights.device))
-    if weights.shape[0] == 1 and layout.steps > 1:
-        return Drawn(weights[0].to(like.device, non_blocking=True), constant=True)
-    return Drawn(layout.pack(weights).to(like.device, non_blocking=True), constant=False)
+    weights = weights[: layout.steps].to(like.dtype).unsqueeze(2)
+    if not (order == np.arange(len(order))).all():
+        weights = weights.index_select(1, torch.from_numpy(order).to(weights.device, non_blocking=True))
+    constant = weights.shape[0] == 1 and layout.steps > 1
+    rows = weights[0] if constant else layout.pack(weights)
+    return Drawn(rows.to(like.device, non_blocking=True), constant)

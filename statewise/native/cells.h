@@ -70,6 +70,25 @@ struct RowGrad {
     T* extra_sum;          // += the gradient of the cell's own parameters
 };
 
+// What a row has besides when two members are mixed; the Row itself is the first member's.
+template <class T>
+struct PairRow {
+    const T* first;    // the input terms, without the products
+    const T* second;
+    const T* product;  // the products that are added to both
+    const T* bias;     // and their bias, or null
+    T* term;           // out: what backward needs of the second member
+    T weight;          // of the first member
+};
+
+// The same for a RowGrad.
+template <class T>
+struct PairGrad {
+    T* term;          // in: what forward left of the second member; out: the gradient of its term
+    T* grad_product;  // out: of the products that are added
+    T weight;
+};
+
 enum class Activation { kTanh, kRelu, kSigmoid, kIdentity, kModrelu };
 
 // What a cell is unless it says otherwise.
@@ -79,6 +98,7 @@ struct PlainCell {
     static constexpr int gated_from = -1;      // first block whose product takes gate * state; -1: none
     static constexpr bool direct = false;      // the old state reaches the new one past the products
     static constexpr int extra_rows = 0;
+    static constexpr bool fused = false;       // has forward_pair and backward_pair
 };
 
 template <class T, Activation kind>
@@ -127,52 +147,117 @@ struct Memory : PlainCell {
     static constexpr int blocks = 4;
     static constexpr bool has_memory = true;
     static constexpr int extra_rows = peephole ? 3 : 0;
+    static constexpr bool fused = true;
+
+    struct Reached {
+        Vector<T> memory, state;
+    };
+
+    // From the four terms to the new memory and state; the gates go to `to`.
+    template <class Unit>
+    static Reached advance(const Unit& unit, int64_t h, const T* extra, Vector<T> old, Vector<T> zi, Vector<T> zf,
+                           Vector<T> zg, Vector<T> zo, T* to) {
+        if constexpr (peephole) {
+            zi += unit.load(extra) * old;
+            zf += unit.load(extra + h) * old;
+        }
+        const auto i = sigmoid(zi), f = sigmoid(zf), g = tanh_(zg);
+        const auto c = f * old + i * g;
+        if constexpr (peephole) zo += unit.load(extra + 2 * h) * c;
+        const auto o = sigmoid(zo);
+        unit.store(to, i);
+        unit.store(to + h, f);
+        unit.store(to + 2 * h, g);
+        unit.store(to + 3 * h, o);
+        return {c, o * tanh_(c)};
+    }
 
     static void forward(const Row<T>& row) {
         const int64_t h = row.hidden;
         over_units<T>(h, [&](auto unit) {
-            auto zi = unit.load(row.term), zf = unit.load(row.term + h), zo = unit.load(row.term + 3 * h);
-            const auto old = unit.load(row.memory);
-            if constexpr (peephole) {
-                zi += unit.load(row.extra) * old;
-                zf += unit.load(row.extra + h) * old;
-            }
-            const auto i = sigmoid(zi), f = sigmoid(zf), g = tanh_(unit.load(row.term + 2 * h));
-            const auto c = f * old + i * g;
-            if constexpr (peephole) zo += unit.load(row.extra + 2 * h) * c;
-            const auto o = sigmoid(zo);
-            unit.store(row.term, i);
-            unit.store(row.term + h, f);
-            unit.store(row.term + 2 * h, g);
-            unit.store(row.term + 3 * h, o);
-            unit.store(row.new_memory, c);
-            unit.store(row.new_state, o * tanh_(c));
+            const auto reached =
+                advance(unit, h, row.extra, unit.load(row.memory), unit.load(row.term), unit.load(row.term + h),
+                        unit.load(row.term + 2 * h), unit.load(row.term + 3 * h), row.term);
+            unit.store(row.new_memory, reached.memory);
+            unit.store(row.new_state, reached.state);
         });
+    }
+
+    static void forward_pair(const Row<T>& row, const PairRow<T>& pair) {
+        const int64_t h = row.hidden;
+        over_units<T>(h, [&](auto unit) {
+            const auto old = unit.load(row.memory);
+            Vector<T> added[4];
+            for (int block = 0; block < 4; ++block) {
+                added[block] = unit.load(pair.product + block * h);
+                if (pair.bias) added[block] += unit.load(pair.bias + block * h);
+            }
+            const auto member = [&](const T* given, T* to) {
+                return advance(unit, h, row.extra, old, unit.load(given) + added[0], unit.load(given + h) + added[1],
+                               unit.load(given + 2 * h) + added[2], unit.load(given + 3 * h) + added[3], to);
+            };
+            const auto first = member(pair.first, row.term), second = member(pair.second, pair.term);
+            unit.store(row.new_memory, pair.weight * first.memory + (1 - pair.weight) * second.memory);
+            unit.store(row.new_state, pair.weight * first.state + (1 - pair.weight) * second.state);
+        });
+    }
+
+    struct Returned {
+        Vector<T> zi, zf, zg, zo, memory;
+    };
+
+    // From the gradients of memory and state back to those of the four terms, which go to `to`, and of the old memory.
+    template <class Unit>
+    static Returned retreat(const Unit& unit, int64_t h, const RowGrad<T>& row, const T* saved, Vector<T> old, Vector<T> c,
+                            Vector<T> du, Vector<T> dc, T* to) {
+        const auto i = unit.load(saved), f = unit.load(saved + h), g = unit.load(saved + 2 * h);
+        const auto o = unit.load(saved + 3 * h);
+        const auto squashed = tanh_(c);
+        Returned back;
+        back.zo = du * squashed * o * (1 - o);
+        dc += du * o * (1 - squashed * squashed);
+        if constexpr (peephole) dc += back.zo * unit.load(row.extra + 2 * h);
+        back.zi = dc * g * i * (1 - i);
+        back.zf = dc * old * f * (1 - f);
+        back.zg = dc * i * (1 - g * g);
+        back.memory = dc * f;
+        if constexpr (peephole) {
+            back.memory += back.zi * unit.load(row.extra) + back.zf * unit.load(row.extra + h);
+            unit.add(row.extra_sum, back.zi * old);
+            unit.add(row.extra_sum + h, back.zf * old);
+            unit.add(row.extra_sum + 2 * h, back.zo * c);
+        }
+        unit.store(to, back.zi);
+        unit.store(to + h, back.zf);
+        unit.store(to + 2 * h, back.zg);
+        unit.store(to + 3 * h, back.zo);
+        return back;
     }
 
     static void backward(const RowGrad<T>& row) {
         const int64_t h = row.hidden;
         over_units<T>(h, [&](auto unit) {
-            const auto i = unit.load(row.saved), f = unit.load(row.saved + h);
-            const auto g = unit.load(row.saved + 2 * h), o = unit.load(row.saved + 3 * h);
-            const auto old = unit.load(row.memory), c = unit.load(row.new_memory), du = unit.load(row.grad_state);
-            const auto squashed = tanh_(c);
-            const auto dzo = du * squashed * o * (1 - o);
-            auto dc = unit.load(row.grad_memory) + du * o * (1 - squashed * squashed);
-            if constexpr (peephole) dc += dzo * unit.load(row.extra + 2 * h);
-            const auto dzi = dc * g * i * (1 - i), dzf = dc * old * f * (1 - f);
-            auto to_old = dc * f;
-            if constexpr (peephole) {
-                to_old += dzi * unit.load(row.extra) + dzf * unit.load(row.extra + h);
-                unit.add(row.extra_sum, dzi * old);
-                unit.add(row.extra_sum + h, dzf * old);
-                unit.add(row.extra_sum + 2 * h, dzo * c);
-            }
-            unit.store(row.grad_term, dzi);
-            unit.store(row.grad_term + h, dzf);
-            unit.store(row.grad_term + 2 * h, dc * i * (1 - g * g));
-            unit.store(row.grad_term + 3 * h, dzo);
-            unit.store(row.grad_memory, to_old);
+            const auto back = retreat(unit, h, row, row.saved, unit.load(row.memory), unit.load(row.new_memory),
+                                      unit.load(row.grad_state), unit.load(row.grad_memory), row.grad_term);
+            unit.store(row.grad_memory, back.memory);
+        });
+    }
+
+    // What was kept is the mixed memory, so that of each member is made anew.
+    static void backward_pair(const RowGrad<T>& row, const PairGrad<T>& pair) {
+        const int64_t h = row.hidden;
+        over_units<T>(h, [&](auto unit) {
+            const auto old = unit.load(row.memory), du = unit.load(row.grad_state), dc = unit.load(row.grad_memory);
+            const auto member = [&](T* saved, T weight) {
+                const auto c = unit.load(saved + h) * old + unit.load(saved) * unit.load(saved + 2 * h);
+                return retreat(unit, h, row, saved, old, c, weight * du, weight * dc, saved);
+            };
+            const auto first = member(row.grad_term, pair.weight), second = member(pair.term, 1 - pair.weight);
+            unit.store(pair.grad_product, first.zi + second.zi);
+            unit.store(pair.grad_product + h, first.zf + second.zf);
+            unit.store(pair.grad_product + 2 * h, first.zg + second.zg);
+            unit.store(pair.grad_product + 3 * h, first.zo + second.zo);
+            unit.store(row.grad_memory, first.memory + second.memory);
         });
     }
 };

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "crf.h"
+#include "memory.h"
 #include "random.h"
 #include "walk.h"
 
@@ -106,9 +106,10 @@ Problem<T> problem_of(const Tensor& weight, const Tensor& apart_bias, const Tens
 }
 
 // x B for many rows, B = weight^T (or weight itself): with packed panels faster than the general matrix library.
-Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Tensor& bias) {
+// `kept` is for what no user sees.
+Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Tensor& bias, bool kept) {
     const int64_t rows = x.size(0), inner = x.size(1), columns = weight.size(transpose ? 0 : 1);
-    Tensor out = at::empty({rows, columns}, x.options());
+    Tensor out = kept ? buffer(rows, columns, x.options()) : at::empty({rows, columns}, x.options());
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "statewise_multiply", [&] {
         const scalar_t* w = data<scalar_t>(weight);
         const auto packed = transpose ? Packed<scalar_t>::transposed(w, columns, inner, inner)
@@ -156,21 +157,21 @@ Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Ten
             p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
             p.memory_changes = memory_changes;
             if (mixes) {
-                term = at::empty({rows, width}, weight.options());
-                second_saved = at::empty({rows, width}, weight.options());
+                term = buffer(rows, width, weight.options());
+                second_saved = buffer(rows, width, weight.options());
                 p.first_given = data<scalar_t>(given);
                 p.second_given = data<scalar_t>(second);
                 p.added_bias = data<scalar_t>(bias);
                 p.coefficients = {data<scalar_t>(coefficients), 1, coefficients_constant};
                 p.second = data<scalar_t>(second_saved);
             } else if (!ready && takes_inputs(p, Cell::blocks, inputs.size(1), threads)) {
-                term = at::empty({rows, width}, weight.options());
+                term = buffer(rows, width, weight.options());
                 p.input = inputs.size(1);
                 p.inputs = data<scalar_t>(inputs);
                 p.input_weight = data<scalar_t>(weight_ih);
                 p.input_bias = data<scalar_t>(bias);
             } else if (!ready) {
-                term = multiply(inputs, weight_ih, true, bias);
+                term = multiply(inputs, weight_ih, true, bias, true);
             }
             p.term = data<scalar_t>(term);
             p.apart = data<scalar_t>(apart);
@@ -219,7 +220,7 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             p.apart = data<scalar_t>(made[5]);
             p.gated = data<scalar_t>(made[6]);
             if (coefficients.numel()) {
-                grad_product = at::empty({term.size(0), (Cell::blocks - Cell::apart) * hidden}, term.options());
+                grad_product = buffer(term.size(0), (Cell::blocks - Cell::apart) * hidden, term.options());
                 p.coefficients = {data<scalar_t>(coefficients), 1, coefficients_constant};
                 p.second = data<scalar_t>(made[7]);
                 p.grad_product = data<scalar_t>(grad_product);
@@ -240,7 +241,7 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             p.extra_sums = extra_sums.data();
             p.bias_sums = bias_sums.data();
             Walk<scalar_t, Cell>(p, threads).backward();
-            if (wanted && !here) grad_inputs = multiply(term, weight_ih, false, grad_extra.new_empty({0}));
+            if (wanted && !here) grad_inputs = multiply(term, weight_ih, false, grad_extra.new_empty({0}), false);
             grad_bias = at::zeros({(Cell::blocks + Cell::apart) * hidden}, term.options());
             total_of(extra_sums, data<scalar_t>(grad_extra));
             total_of(bias_sums, data<scalar_t>(grad_bias));
@@ -267,6 +268,73 @@ Tensor weight_gradient(const Tensor& grad, const Tensors& values, at::IntArrayRe
         });
     });
     return out;
+}
+
+// The rows of a term that pairs of sequences read: index -1 is a member that has ended, and reads the blank, or 0 if that
+// is empty.
+Tensor deal(const Tensor& term, const Tensor& index, const Tensor& blank) {
+    const int64_t rows = index.size(0), width = term.size(1);
+    Tensor out = buffer(rows, width, term.options());
+    AT_DISPATCH_FLOATING_TYPES(term.scalar_type(), "statewise_deal", [&] {
+        const scalar_t* from = data<scalar_t>(term);
+        const scalar_t* none = data<scalar_t>(blank);
+        const int64_t* where = index.data_ptr<int64_t>();
+        scalar_t* to = data<scalar_t>(out);
+        run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
+            const Share mine = share(rows, rank, size);
+            for (int64_t row = mine.begin; row < mine.end; ++row) {
+                const scalar_t* source = where[row] < 0 ? none : from + where[row] * width;
+                if (source) std::copy(source, source + width, to + row * width);
+                else std::fill(to + row * width, to + (row + 1) * width, scalar_t(0));
+            }
+        });
+    });
+    return out;
+}
+
+// The derivative of `deal` for both members at once: what every one of `rows` rows, and the blank, get back. With an empty
+// `first` its rows are those of the term as they lie, and its gradient is changed in place into the sum. Each row adds up
+// in one order always.
+Tensors collect(const Tensor& grad_first, const Tensor& first, const Tensor& grad_second, const Tensor& second,
+                int64_t rows) {
+    const int64_t width = grad_second.size(1), pairs = grad_second.size(0);
+    const bool as_they_lie = !first.numel();
+    Tensor out = as_they_lie ? grad_first : buffer(rows, width, grad_second.options());
+    Tensor blank = at::zeros({width}, grad_second.options());
+    const int64_t* indices[] = {as_they_lie ? nullptr : first.data_ptr<int64_t>(), second.data_ptr<int64_t>()};
+    // For each row the rows of the gradients that belong to it, those of second members counted on; last the blank's.
+    std::vector<int64_t> begin(size_t(rows + 2), 0), entries(size_t(2 * pairs));
+    const auto target = [&](int64_t at) { return size_t(at < 0 ? rows : at); };
+    for (const int64_t* index : indices) {
+        for (int64_t row = 0; index && row < pairs; ++row) ++begin[target(index[row]) + 1];
+    }
+    for (size_t row = 0; row <= size_t(rows); ++row) begin[row + 1] += begin[row];
+    std::vector<int64_t> next(begin.begin(), begin.end() - 1);
+    for (const int64_t* index : indices) {
+        const int64_t skip = index == indices[0] ? 0 : pairs;
+        for (int64_t row = 0; index && row < pairs; ++row) entries[size_t(next[target(index[row])]++)] = skip + row;
+    }
+    AT_DISPATCH_FLOATING_TYPES(grad_second.scalar_type(), "statewise_collect", [&] {
+        const scalar_t* of_first = data<scalar_t>(grad_first);
+        const scalar_t* of_second = data<scalar_t>(grad_second);
+        const auto gather = [&](int64_t row, scalar_t* to, bool begun) {
+            for (int64_t at = begin[size_t(row)]; at < begin[size_t(row + 1)]; ++at) {
+                const int64_t place = entries[size_t(at)];
+                const scalar_t* from = place < pairs ? of_first + place * width : of_second + (place - pairs) * width;
+                if (begun) over_units<scalar_t>(width, [&](auto unit) { unit.add(to, unit.load(from)); });
+                else std::copy(from, from + width, to);
+                begun = true;
+            }
+            if (!begun) std::fill(to, to + width, scalar_t(0));
+        };
+        scalar_t* to = data<scalar_t>(out);
+        run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
+            const Share mine = share(rows, rank, size);
+            for (int64_t row = mine.begin; row < mine.end; ++row) gather(row, to + row * width, as_they_lie);
+        });
+        gather(rows, data<scalar_t>(blank), true);
+    });
+    return {out, blank};
 }
 
 // The numbers of native/random.h, step by step, on several threads.
@@ -302,6 +370,9 @@ TORCH_LIBRARY(statewise_native, library) {
         "bool coefficients_constant, bool memory_changes, int[] integers, float[] numbers, Tensor[] tensors, Tensor(b!)[] made, Tensor grad_states, Tensor grad_final, "
         "Tensor grad_final_memory) -> Tensor[]");
     library.def("fill_counted(Tensor(a!) out, int seed, int kind, float scale, float shift, int bound, float[] shapes) -> ()");
+    library.def("multiply(Tensor x, Tensor weight, bool transpose, Tensor bias, bool kept) -> Tensor");
+    library.def("deal(Tensor term, Tensor index, Tensor blank) -> Tensor");
+    library.def("collect(Tensor(a!) grad_first, Tensor first, Tensor grad_second, Tensor second, int rows) -> Tensor[]");
     library.def("weight_gradient(Tensor grad, Tensor[] values, int[] firsts) -> Tensor");
 }
 
@@ -309,6 +380,9 @@ TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
     library.impl("forward", forward);
     library.impl("backward", backward);
     library.impl("fill_counted", fill_counted);
+    library.impl("multiply", multiply);
+    library.impl("deal", deal);
+    library.impl("collect", collect);
     library.impl("weight_gradient", weight_gradient);
 }
 

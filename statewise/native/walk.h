@@ -133,6 +133,7 @@ public:
     }
 
 private:
+    static_assert(Cell::fused || !Cell::has_memory, "mixing a memory is written in the cell");
     static constexpr int64_t kAddedBlocks =
         Cell::gated_from >= 0 ? Cell::gated_from : Cell::blocks - (Cell::apart ? 1 : 0);
 
@@ -240,7 +241,7 @@ private:
             meet(barrier);
         }
         if (mixes()) {
-            scratch.resize(size_t(2 * h));
+            scratch.resize(size_t(h));
             for (int64_t row = mine.begin; row < mine.end; ++row) mix_row(turn, row, scratch.data());
         } else {
             for (int64_t row = mine.begin; row < mine.end; ++row) Cell::forward(row_of(turn, row));
@@ -249,42 +250,43 @@ private:
         meet(barrier);
     }
 
-    // The cell for both members of a pair, from one state; state and memory are mixed. `other` is scratch of two rows.
+    // The cell for both members of a pair, from one state; state and memory are mixed. `other` is a row of scratch.
     void mix_row(const Turn& turn, int64_t row, T* other) const {
         const int64_t h = p.hidden, width = Cell::blocks * h, at = turn.start + row;
-        const T weight = *p.coefficients.at(turn.start, row);
-        Row<T> first = row_of(turn, row), second = first;
-        second.term = p.second + at * width;
-        second.new_state = other;
-        second.new_memory = other + h;
-        // The product that is kept apart is complete after the first.
-        second.apart_bias = nullptr;
-        second.apart_offset = 0;
-        begin_terms(first.term, second.term, row, at);
-        Cell::forward(first);
-        Cell::forward(second);
-        const auto blend = [&](T* to, const T* from) {
-            over_units<T>(h, [&](auto unit) { unit.store(to, weight * unit.load(to) + (1 - weight) * unit.load(from)); });
-        };
-        blend(first.new_state, second.new_state);
-        if (Cell::has_memory) blend(first.new_memory, second.new_memory);
+        const Row<T> first = row_of(turn, row);
+        const PairRow<T> pair{p.first_given + at * width, p.second_given + at * width,
+                              product_.data() + row * kAddedBlocks * h, p.added_bias, p.second + at * width,
+                              *p.coefficients.at(turn.start, row)};
+        if constexpr (Cell::fused) {
+            Cell::forward_pair(first, pair);
+        } else {
+            Row<T> second = first;
+            second.term = pair.term;
+            second.new_state = other;
+            // The product that is kept apart is complete after the first.
+            second.apart_bias = nullptr;
+            second.apart_offset = 0;
+            begin_terms(first, pair);
+            Cell::forward(first);
+            Cell::forward(second);
+            const T weight = pair.weight;
+            over_units<T>(h, [&](auto unit) {
+                unit.store(first.new_state, weight * unit.load(first.new_state) + (1 - weight) * unit.load(other));
+            });
+        }
     }
 
     // The terms of both members with the products and biases that are added to them.
-    void begin_terms(T* first, T* second, int64_t row, int64_t at) const {
-        const int64_t h = p.hidden, width = Cell::blocks * h, added = kAddedBlocks * h;
-        const T* product = product_.data() + row * added;
-        const T* one = p.first_given + at * width;
-        const T* other = p.second_given + at * width;
+    static void begin_terms(const Row<T>& row, const PairRow<T>& pair) {
+        const int64_t width = Cell::blocks * row.hidden, added = kAddedBlocks * row.hidden;
         over_units<T>(added, [&](auto unit) {
-            auto sum = unit.load(product);
-            if (p.added_bias) sum += unit.load(p.added_bias);
-            unit.store(first, unit.load(one) + sum);
-            unit.store(second, unit.load(other) + sum);
+            auto sum = unit.load(pair.product);
+            if (pair.bias) sum += unit.load(pair.bias);
+            unit.store(row.term, unit.load(pair.first) + sum);
+            unit.store(pair.term, unit.load(pair.second) + sum);
         });
-        if (added == width) return;
-        std::copy(one + added, one + width, first + added);
-        std::copy(other + added, other + width, second + added);
+        std::copy(pair.first + added, pair.first + width, row.term + added);
+        std::copy(pair.second + added, pair.second + width, pair.term + added);
     }
 
     // After the cell: the transforms, and the new state and memory become the present ones.
@@ -333,7 +335,7 @@ private:
         const Share mine = rows_of(turn, rank, size);
         begin_unstep(turn, mine);
         if (mixes()) {
-            scratch.resize(size_t(5 * h));
+            scratch.resize(size_t(2 * h));
             for (int64_t row = mine.begin; row < mine.end; ++row) unmix_row(turn, before, row, rank, scratch.data());
         } else {
             for (int64_t row = mine.begin; row < mine.end; ++row) Cell::backward(grad_of(turn, before, row, rank));
@@ -378,51 +380,31 @@ private:
         }
     }
 
-    // The derivative of `mix_row`; `scratch` is five rows.
+    // The derivative of `mix_row`; `scratch` is two rows.
     void unmix_row(const Turn& turn, const Turn* before, int64_t row, int rank, T* scratch) {
         const int64_t h = p.hidden, added = kAddedBlocks * h, at = turn.start + row;
-        const T weight = *p.coefficients.at(turn.start, row);
-        RowGrad<T> first = grad_of(turn, before, row, rank), second = first;
-        second.saved = second.grad_term = p.second + at * Cell::blocks * h;
-        const auto split = [&](T* whole, T* part) {
+        RowGrad<T> first = grad_of(turn, before, row, rank);
+        const PairGrad<T> pair{p.second + at * Cell::blocks * h, p.grad_product + at * added,
+                               *p.coefficients.at(turn.start, row)};
+        if constexpr (Cell::fused) {
+            Cell::backward_pair(first, pair);
+        } else {
+            RowGrad<T> second = first;
+            second.saved = second.grad_term = pair.term;
+            first.grad_state = scratch;
+            first.grad_apart = scratch + h;
             over_units<T>(h, [&](auto unit) {
-                const auto value = unit.load(whole);
-                unit.store(part, weight * value);
-                unit.store(whole, (1 - weight) * value);
+                const auto whole = unit.load(second.grad_state);
+                unit.store(first.grad_state, pair.weight * whole);
+                unit.store(second.grad_state, (1 - pair.weight) * whole);
             });
-        };
-        first.grad_state = scratch;
-        split(second.grad_state, first.grad_state);
-        if (Cell::has_memory) {
-            first.grad_memory = scratch + h;
-            split(second.grad_memory, first.grad_memory);
-            // What was kept is the mixed memory, so that of each member is made anew.
-            first.new_memory = scratch + 2 * h;
-            second.new_memory = scratch + 3 * h;
-            remember(first, scratch + 2 * h);
-            remember(second, scratch + 3 * h);
+            Cell::backward(first);
+            Cell::backward(second);
+            if (Cell::apart) over_units<T>(h, [&](auto unit) { unit.add(second.grad_apart, unit.load(first.grad_apart)); });
+            over_units<T>(added, [&](auto unit) {
+                unit.store(pair.grad_product, unit.load(first.grad_term) + unit.load(second.grad_term));
+            });
         }
-        first.grad_apart = scratch + 4 * h;
-        Cell::backward(first);
-        Cell::backward(second);
-        const auto add = [&](T* to, const T* from) {
-            over_units<T>(h, [&](auto unit) { unit.add(to, unit.load(from)); });
-        };
-        if (Cell::has_memory) add(second.grad_memory, first.grad_memory);
-        if (Cell::apart) add(second.grad_apart, first.grad_apart);
-        T* product = p.grad_product + at * added;
-        over_units<T>(added, [&](auto unit) {
-            unit.store(product, unit.load(first.grad_term) + unit.load(second.grad_term));
-        });
-    }
-
-    // The memory that a member of a pair came to: f c + i g.
-    static void remember(const RowGrad<T>& row, T* to) {
-        const int64_t h = row.hidden;
-        over_units<T>(h, [&](auto unit) {
-            const auto i = unit.load(row.saved), f = unit.load(row.saved + h), g = unit.load(row.saved + 2 * h);
-            unit.store(to, f * unit.load(row.memory) + i * g);
-        });
     }
 
     // The gradients of the biases, while the rows are at hand.

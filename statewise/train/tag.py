@@ -1,4 +1,4 @@
-"""A tagger from beginning to end: train, validate, keep the best or the last, test; killed at any moment, it goes on."""
+"""A tagger from beginning to end: train, validate, test; killed at any moment, it goes on."""
 
 from __future__ import annotations
 

@@ -87,8 +87,9 @@ class Pairing:
             raise ShapeError(where=where, got=tuple(coefficients.shape), wanted=wanted)
         if coefficients.device.type != "cpu":
             return
-        outside = coefficients[~((coefficients >= 0) & (coefficients <= 1))]
-        if len(outside):
+        inside = (coefficients >= 0) & (coefficients <= 1)
+        if not bool(inside.all()):
+            outside = coefficients[~inside]
             raise ArgumentError(where=where, got=float(outside[0]), wanted="numbers from 0 to 1")
 
     def check(self, *, steps: int, batch: int, layers: int, device: torch.device) -> None:

@@ -29,11 +29,10 @@ from contracts.passes import (
 )
 from statewise import Centroids, RecurrentLayer
 from statewise.engine import Drawn, Mixed, choose
-from statewise.layers import base
 from statewise.transforms.centroids import SIMILARITIES
 
 FOR_EVERY_CELL = pytest.mark.parametrize("name", EVERY_CELL)
-APART: dict[str, Any] = {"chained": False}
+ENGINE = {"loop": "reference", "python": "cpu", "native": "cpu"}
 SIZES = (
     "noise, centroids, zoneout",
     "masks and states",
@@ -108,26 +107,23 @@ class EngineContract(FreshInputs):
         if layer.cell.name in TWO_PRODUCTS and self.form in COMPILED:
             pytest.skip("no kernel mixes through time in this cell")
         call, _ = layer.first_recurrence(case.arrange(case.leaves(has_memory=False)[0]))
+        call = replace(call, inputs=None, weight_ih=None, bias_ih=None, reverse=reverse)
         rows, width = call.layout.rows, call.weight_hh.shape[0]
         weights = torch.rand(case.batch if constant else rows, 1, generator=case.generator("weights")).to(case.dtype)
 
-        def run(form: str) -> list[torch.Tensor]:
+        def unrolled(form: str) -> list[torch.Tensor]:
             terms = [case.tensor(f"term {which}", rows, width).requires_grad_() for which in range(2)]
-            made = {"inputs": None, "weight_ih": None, "bias_ih": None, "input_term": terms[0], "reverse": reverse}
-            both = replace(call, **made, mixed=Mixed(terms[1], Drawn(weights, constant)))
-            with insist(layer, form):
-                found = base.unroll_all(
-                    [both], [choose(both, engine=layer.engine, differentiable_record=False)], **APART
-                )
-            results = [found[0].states, found[0].final_state, found[0].final_memory]
-            present = [result for result in results if result is not None]
-            loss = sum(
-                ((one * case.tensor(str(k), *one.shape)).sum() for k, one in enumerate(present)), torch.zeros(())
-            )
-            leaves = [*terms, *(p for n, p in layer.named_parameters() if "_ih" not in n)]
-            return [*present, *torch.autograd.grad(loss, leaves)]
+            both = replace(call, input_term=terms[0], mixed=Mixed(terms[1], Drawn(weights, constant)))
+            with only(form):
+                plan = choose(both, engine=ENGINE.get(form, "triton"), differentiable_record=False)
+                assert plan.form == form
+                done = plan.unroll(both)
+            results = [one for one in (done.states, done.final_state, done.final_memory) if one is not None]
+            upstream = [case.tensor(f"upstream {place}", *one.shape) for place, one in enumerate(results)]
+            leaves = [*terms, *(p for named, p in layer.named_parameters() if "_ih" not in named)]
+            return [*results, *torch.autograd.grad(results, leaves, upstream)]
 
-        for found, expected in zip(run(self.form), run("loop"), strict=True):
+        for found, expected in zip(unrolled(self.form), unrolled("loop"), strict=True):
             assert_close(found, expected, "result or gradient")
 
     @pytest.mark.parametrize("amplitude", [0.0, 1e-30, 1e3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -413,13 +414,45 @@ class TestPairings:
         with refused(DeviceError, "Pairing: got meta", "wanted cpu"):
             layer(sequences(), pairing=pairing)
 
-    @pytest.mark.parametrize("lengths", [[3, 1], [1, 3]])
-    def test_partners_of_unequal_lengths_are_refused_by_row(self, lengths: list[int]) -> None:
+    @pytest.mark.parametrize("setting", ["first", "lengths"])
+    def test_settings_of_other_pairs_are_refused(self, setting: str) -> None:
+        with refused(ShapeError, f"Pairing.{setting}", "got (3,)", "(2,), as partner has"):
+            replace(self.pairing(1, 0), **{setting: torch.tensor([1, 1, 1])})  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(("setting", "least"), [("first", 0), ("lengths", 1)])
+    def test_numbers_that_are_too_small_are_refused(self, setting: str, least: int) -> None:
+        with refused(ArgumentError, f"Pairing.{setting}", f"from {least}"):
+            replace(self.pairing(1, 0), **{setting: torch.tensor([1, least - 1])})  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("setting", ["partner", "first"])
+    def test_a_member_outside_the_batch_is_refused_by_the_layer(self, setting: str) -> None:
         layer = LSTM(INPUT, HIDDEN, transforms=ThroughTimeMix())
-        packed = pack_padded_sequence(sequences(), torch.tensor(lengths), enforce_sorted=False)
-        words = f"row 0 of length {lengths[0]} with row 1 of length {lengths[1]}"
-        with refused(LengthError, words, "equal length"):
-            layer(packed, pairing=self.pairing(1, 0))
+        pairing = Pairing(torch.tensor([1, 0]), torch.full((2,), 0.5), first=torch.tensor([0, 1]))
+        with refused(ArgumentError, f"Pairing.{setting}", "got 2", "from 0 to 1"):
+            layer(sequences(), pairing=replace(pairing, **{setting: torch.tensor([0, 2])}))  # type: ignore[arg-type]
+
+    def test_pairs_that_are_longer_than_the_input_are_refused(self) -> None:
+        layer = LSTM(INPUT, HIDDEN, transforms=ThroughTimeMix())
+        pairing = Pairing(torch.tensor([1, 0]), torch.full((2,), 0.5), lengths=torch.tensor([3, 4]))
+        with refused(LengthError, "Pairing.lengths", "got 4", "at most 3"):
+            layer(sequences(), pairing=pairing)
+
+    @pytest.mark.parametrize(("layer", "error"), [(-1, ArgumentError), (True, DtypeError), (0.5, DtypeError)])
+    def test_a_layer_that_is_none_is_refused(self, layer: Any, error: type[StatewiseError]) -> None:
+        with refused(error, "Pairing.layer"):
+            Pairing(torch.tensor([1, 0]), torch.full((2,), 0.5), layer=layer)
+
+    def test_a_layer_outside_the_stack_is_refused(self) -> None:
+        pairing = Pairing(torch.tensor([1, 0]), torch.full((2,), 0.5), layer=2)
+        with refused(ArgumentError, "Pairing.layer", "got 2", "one of 2 layers"):
+            LSTM(INPUT, HIDDEN, 2)(sequences(), pairing=pairing)
+
+    def test_draws_for_the_sequences_are_refused_for_other_pairs(self) -> None:
+        layer = LSTM(INPUT, HIDDEN, transforms=(ThroughTimeMix(), Zoneout(0.5)))
+        pairing = Pairing(torch.tensor([1]), torch.tensor([0.5]), first=torch.tensor([0]))
+        layer(sequences(), pairing=pairing, draws=layer.draw(sequences(), pairing=pairing))
+        with refused(ShapeError, "draws", "of 2 sequences", "3 steps of 1 sequences", "the pairing"):
+            layer(sequences(), pairing=pairing, draws=layer.draw(sequences()))
 
     def test_a_pairing_without_through_time_mix_is_refused(self) -> None:
         with refused(ArgumentError, "statewise.GRU pairing", "transforms=ThroughTimeMix()"):

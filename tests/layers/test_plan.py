@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +126,14 @@ class TestWhyNotAFasterOne:
     def test_through_time_mixing(self, x: Tensor) -> None:
         layer = LSTM(INPUT, HIDDEN, transforms=ThroughTimeMix())
         assert layer.plan(x).form == "native"
-        plan = layer.plan(x, pairing=pairing())
-        assert plan == Plan("cpu", "python", ("native: it does not mix through time",))
+        assert layer.plan(x, pairing=pairing()).form == "native"
+
+    @needs_native
+    @pytest.mark.parametrize("layer", [MGU(INPUT, HIDDEN), GRU(INPUT, HIDDEN, reset_before=True)], ids=["MGU", "GRU"])
+    def test_through_time_mixing_in_a_cell_with_two_products(self, layer: Any, x: Tensor) -> None:
+        plan = layer.plan(x, pairing=replace(pairing(), layer=0))
+        why = f"native: it does not mix through time in the cell {layer.cell.name}, which needs two products"
+        assert plan == Plan("cpu", "python", (why,))
 
     @needs_native
     @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
 
-from statewise import GRU, LSTM, MGU, RNN, Pairing, PeepholeLSTM, RecurrentLayer, ThroughTimeMix
-from statewise.errors import ArgumentError, LengthError
+from statewise import GRU, LSTM, MGU, RNN, OrthogonalRNN, Pairing, PeepholeLSTM, RecurrentLayer, ThroughTimeMix
+from statewise.errors import ArgumentError
 from support import Tolerance
 
 ENGINES = ("reference", "cpu")
@@ -26,7 +26,7 @@ Kind = Callable[..., RecurrentLayer]
 def network(kind: Kind, **options: Any) -> RecurrentLayer:
     """A layer of random weights, the peepholes among them, that can mix through time."""
     generator = torch.Generator().manual_seed(2020)
-    layer = kind(3, 4, dtype=DOUBLE, transforms=ThroughTimeMix(), generator=generator, **options)
+    layer = kind(3, 4, **{"dtype": DOUBLE, "transforms": ThroughTimeMix(), "generator": generator} | options)
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.normal_(generator=generator)
@@ -276,14 +276,222 @@ def test_the_memory_of_an_lstm_is_mixed_with_the_state_by_the_same_weight(genera
         torch.testing.assert_close(end[:, :3], weight * first + (1 - weight) * second, **EXACT)
 
 
+class Pairs(NamedTuple):
+    """Sequences of several lengths, and pairs of some of them."""
+
+    sequences: tuple[Tensor, ...]
+    first: Tensor
+    second: Tensor
+    coefficients: Tensor
+    lengths: Tensor
+
+    @classmethod
+    def draw(cls, generator: torch.Generator, *, truncate: bool = False) -> Pairs:
+        """Some sequences in no pair, some in several; a pair lasts as long as its longer member, or its shorter."""
+        own = torch.tensor([3, 6, 1, 4, 6])
+        first, second = torch.randint(5, (2, 4), generator=generator)
+        lengths = torch.minimum(own[first], own[second]) if truncate else torch.maximum(own[first], own[second])
+        made = tuple(torch.randn(length, 3, generator=generator, dtype=DOUBLE) for length in own.tolist())
+        weights = torch.rand(int(lengths.max()), 4, generator=generator, dtype=DOUBLE)
+        return cls(tuple(x.requires_grad_() for x in made), first, second, weights, lengths)
+
+    def pairing(self, layer: int | None = None, *, given: bool = True) -> Pairing:
+        lengths = self.lengths if given else None
+        return Pairing(self.second, self.coefficients, first=self.first, lengths=lengths, layer=layer)
+
+    def packed(self) -> Any:
+        return pack_sequence(list(self.sequences), enforce_sorted=False)
+
+
+def padded_to(x: Tensor, length: int) -> Tensor:
+    """A sequence cut, or followed by zero vectors."""
+    return torch.cat((x[:length], x.new_zeros(max(0, length - len(x)), x.shape[1])))
+
+
+def by_hand(
+    layer: RecurrentLayer, first: Tensor, second: Tensor, weights: Tensor, hx: Any = None
+) -> tuple[Tensor, Any]:
+    """One pair in one layer of one direction: a plain step from the shared state for each member, then the mixture."""
+    outputs, state = [], hx
+    for one, other, weight in zip(first, second, weights, strict=True):
+        ends = [layer(member.reshape(1, 1, -1), state)[1] for member in (one, other)]
+        parts = [end if isinstance(end, tuple) else (end,) for end in ends]
+        mixture = tuple(weight * a + (1 - weight) * b for a, b in zip(*parts, strict=True))
+        state = mixture if len(mixture) == 2 else mixture[0]
+        outputs.append(mixture[0].flatten())
+    return torch.stack(outputs), state
+
+
+def singles(layer: RecurrentLayer, engine: str = "reference") -> list[list[RecurrentLayer]]:
+    """The layers and directions of a stack, each as a layer of its own."""
+    found = []
+    for place in range(layer.num_layers):
+        row = []
+        for suffix in ("", "_reverse")[: layer.num_directions]:
+            size = layer.input_size if place == 0 else layer.hidden_size * layer.num_directions
+            one = type(layer)(size, layer.hidden_size, dtype=DOUBLE, engine=engine)  # type: ignore[call-arg, arg-type]
+            names = {name: f"{name.removesuffix('_l0')}_l{place}{suffix}" for name in one.state_dict()}
+            with torch.no_grad():
+                for name, parameter in one.named_parameters():
+                    parameter.copy_(layer.get_parameter(names[name]))
+            row.append(one)
+        found.append(row)
+    return found
+
+
+def truth(layer: RecurrentLayer, pairs: Pairs, where: int) -> list[Tensor]:
+    """The outputs of all pairs, each alone and step by step: the layers below on its members, those above on it."""
+    outputs, stack = [], singles(layer)
+    for place, length in enumerate(pairs.lengths.tolist()):
+        members = [pairs.sequences[int(which[place])] for which in (pairs.first, pairs.second)]
+        for row in stack[:where]:
+            members = [both_ways(row, x) for x in members]
+        weights = pairs.coefficients[:length, place]
+        one, other = (padded_to(member, length) for member in members)
+        ways = [by_hand(stack[where][0], one, other, weights)[0]]
+        if layer.bidirectional:
+            ways.append(by_hand(stack[where][1], one.flip(0), other.flip(0), weights.flip(0))[0].flip(0))
+        mixture = torch.cat(ways, 1)
+        for row in stack[where + 1 :]:
+            mixture = both_ways(row, mixture)
+        outputs.append(mixture)
+    return outputs
+
+
+def both_ways(row: list[RecurrentLayer], x: Tensor) -> Tensor:
+    ways = [row[0](x.unsqueeze(1))[0]] + [one(x.flip(0).unsqueeze(1))[0].flip(0) for one in row[1:]]
+    return torch.cat(ways, 2).squeeze(1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("truncate", [False, True])
+@pytest.mark.parametrize(("bidirectional", "where"), [(False, 0), (False, 1), (True, 0), (True, 2)])
+@pytest.mark.parametrize("kind", [MGU, GRU, LSTM])
+def test_pairs_of_any_sequences_are_what_each_pair_is_alone(
+    kind: Kind, bidirectional: bool, where: int, truncate: bool, engine: str, generator: torch.Generator
+) -> None:
+    """A subset of unequal members, mixed in any layer of a stack, in both directions: outputs, states and gradients."""
+    layer = network(kind, num_layers=3 if where else 1, bidirectional=bidirectional, engine=engine)
+    pairs = Pairs.draw(generator, truncate=truncate)
+    output, final = layer(pairs.packed(), pairing=pairs.pairing(where, given=truncate))
+    found = [one[:length] for one, length in zip(pad_packed_sequence(output)[0].unbind(1), pairs.lengths, strict=True)]
+    expected = truth(layer, pairs, where)
+    state = final[0] if isinstance(final, tuple) else final
+    assert state.shape == (layer.num_layers * layer.num_directions, 4, 4)
+    for place, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+        torch.testing.assert_close(ours, theirs, **EXACT)
+        torch.testing.assert_close(state[-layer.num_directions, place], ours[-1, :4], **EXACT)
+    upstream = [torch.randn(one.shape, generator=generator, dtype=DOUBLE) for one in found]
+    gradients = (torch.autograd.grad(of, pairs.sequences, upstream, allow_unused=True) for of in (found, expected))
+    for ours, theirs in zip(*gradients, strict=True):
+        assert (ours is None or not ours.any()) if theirs is None else True
+        if theirs is not None:
+            torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", [GRU, LSTM])
-def test_partners_of_unequal_length_are_refused(kind: Kind, generator: torch.Generator) -> None:
-    layer = network(kind)
-    x, partner, coefficients = sequences(generator)
-    both, pairing = pair_up(x, partner, coefficients)
-    packed = pack_padded_sequence(both, torch.tensor([6, 5, 4, 6, 5, 3]), enforce_sorted=False)
-    with pytest.raises(LengthError, match="row 2 of length 4 with row 5 of length 3"):
-        layer(packed, pairing=pairing)
+def test_unequal_members_with_weight_one_are_the_first_and_with_zero_the_second(
+    kind: Kind, engine: str, generator: torch.Generator
+) -> None:
+    """Followed by zero vectors where they end first; and exchanging the members changes nothing."""
+    layer, pairs = network(kind, bidirectional=True, engine=engine), Pairs.draw(generator)
+
+    def run(first: Tensor, second: Tensor, weights: Tensor) -> Tensor:
+        return pad_packed_sequence(layer(pairs.packed(), pairing=Pairing(second, weights, first=first))[0])[0]
+
+    ones = torch.ones_like(pairs.coefficients)
+    for members, weights in ((pairs.first, ones), (pairs.second, 0 * ones)):
+        alone = [padded_to(pairs.sequences[int(i)], int(n)) for i, n in zip(members, pairs.lengths, strict=True)]
+        expected = pad_packed_sequence(layer(pack_sequence(alone, enforce_sorted=False))[0])[0]
+        torch.testing.assert_close(run(pairs.first, pairs.second, weights), expected, **EXACT)
+    torch.testing.assert_close(
+        run(pairs.second, pairs.first, 1 - pairs.coefficients),
+        run(pairs.first, pairs.second, pairs.coefficients),
+        **EXACT,
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [GRU, LSTM])
+def test_a_padded_input_with_the_lengths_of_the_pairs_is_the_packed_one(
+    kind: Kind, engine: str, generator: torch.Generator
+) -> None:
+    """Zero padding goes through the cell as a member does that has ended; outputs are zero beyond a pair's end."""
+    layer, pairs = network(kind, bidirectional=True, engine=engine), Pairs.draw(generator)
+    padded = torch.stack([padded_to(x, 6) for x in pairs.sequences], 1)
+    output, final = layer(padded, pairing=pairs.pairing())
+    packed, expected = layer(pairs.packed(), pairing=pairs.pairing())
+    torch.testing.assert_close(output, pad_packed_sequence(packed)[0], **EXACT)
+    torch.testing.assert_close(final, expected, **EXACT)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [GRU, LSTM])
+def test_given_initial_states_are_mixed_by_the_weight_of_the_first_step(
+    kind: Kind, engine: str, generator: torch.Generator
+) -> None:
+    """From the mixing layer on; below it every sequence starts from its own."""
+    layer, pairs = network(kind, num_layers=2, engine=engine), Pairs.draw(generator)
+    parts = torch.randn(2, 2, 5, 4, generator=generator, dtype=DOUBLE)
+    hx = (parts[0], parts[1]) if kind is LSTM else parts[0]
+
+    def of(layer_index: int, sequence: Any) -> tuple[Tensor, ...]:
+        return tuple(part[layer_index, int(sequence)].reshape(1, 1, 4) for part in parts)
+
+    def argument(state: tuple[Tensor, ...]) -> Any:
+        return state if kind is LSTM else state[0]
+
+    found = pad_packed_sequence(layer(pairs.packed(), hx, pairing=pairs.pairing(1))[0])[0]
+    (below,), (mixing,) = singles(layer)
+    for place, length in enumerate(pairs.lengths.tolist()):
+        members = [int(which[place]) for which in (pairs.first, pairs.second)]
+        inputs = [below(pairs.sequences[m].unsqueeze(1), argument(of(0, m)))[0].squeeze(1) for m in members]
+        weights = pairs.coefficients[:length, place]
+        starts = zip(*(of(1, m) for m in members), strict=True)
+        start = tuple(weights[0] * one + (1 - weights[0]) * other for one, other in starts)
+        one, other = (padded_to(x, length) for x in inputs)
+        expected, _ = by_hand(mixing, one, other, weights, argument(start))
+        torch.testing.assert_close(found[:length, place], expected, **EXACT)
+
+
+@pytest.mark.parametrize("kind", [GRU, LSTM])
+def test_below_the_mixing_layer_final_states_are_the_first_members_and_what_is_seen_the_sequences(
+    kind: Kind, generator: torch.Generator
+) -> None:
+    layer, pairs = network(kind, num_layers=2), Pairs.draw(generator)
+    _, final, seen = layer(pairs.packed(), pairing=pairs.pairing(1), collect=("states",))
+    _, alone, plainly = layer(pairs.packed(), collect=("states",))
+    one, other = (end[0] if isinstance(end, tuple) else end for end in (final, alone))
+    torch.testing.assert_close(one[0], other[0, pairs.first], **EXACT)
+    torch.testing.assert_close(seen.states[0], plainly.states[0], **EXACT)
+    assert seen.states[1].shape[:2] == (int(pairs.lengths.max()), 4)
+
+
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_the_mixture_through_time_can_be_differentiated_twice(engine: str, generator: torch.Generator) -> None:
+    """On the reference engine, which runs where coefficients want gradients; the dealing out of rows is included."""
+    layer, pairs = network(GRU, engine=engine), Pairs.draw(generator)
+    pairs.coefficients.requires_grad_()
+
+    def run(*sequences: Tensor) -> Tensor:
+        output: Tensor = layer(pairs._replace(sequences=sequences).packed(), pairing=pairs.pairing())[0].data
+        return output
+
+    assert torch.autograd.gradgradcheck(run, pairs.sequences, fast_mode=True)
+
+
+@pytest.mark.parametrize("initial_state", ["uniform", "learned", "zeros"])
+def test_a_layer_with_a_beginning_of_its_own_begins_for_the_pairs(
+    initial_state: str, generator: torch.Generator
+) -> None:
+    layer = OrthogonalRNN(3, 4, 2, dtype=DOUBLE, initial_state=initial_state)
+    pairs = Pairs.draw(generator)
+    draws = layer.draw(pairs.packed(), pairing=pairs.pairing(1), generator=generator)
+    output, final = layer(pairs.packed(), pairing=pairs.pairing(1), draws=draws)
+    assert final.shape == (2, 4, 4)
+    again = layer(pairs.packed(), pairing=pairs.pairing(1), draws=draws)[0]
+    torch.testing.assert_close(again.data, output.data, **EXACT)
 
 
 @pytest.mark.parametrize("kind", CELLS)

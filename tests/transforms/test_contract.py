@@ -311,8 +311,8 @@ class TestThroughTimeMix(StrengthContract):
     @few_examples
     @given(case=cases(), name=st.sampled_from(LAYERS))
     def test_a_coefficient_of_one_mixes_nothing(self, case: Case, name: str) -> None:
-        pairing = case.pairing()
-        pairing = Pairing(pairing.partner, torch.ones_like(pairing.coefficients))
+        pairing, lengths = case.pairing(), torch.tensor(case.true_lengths)
+        pairing = Pairing(pairing.partner, torch.ones_like(pairing.coefficients), lengths=lengths)
         self._equals_plain(case, name, pairing, exactly=True)
 
     @few_examples
@@ -328,10 +328,16 @@ class TestThroughTimeMix(StrengthContract):
     @few_examples
     @given(case=cases(layers=1, bidirectional=False, batched=True, batch_first=False), name=st.sampled_from(LAYERS))
     def test_the_mixed_state_is_the_formula_of_the_paper(self, case: Case, name: str) -> None:
-        """``s_t = lambda f(x_t, s_{t-1}) + (1 - lambda) f(x'_t, s_{t-1})``, by single steps of the plain layer."""
+        """``s_t = lambda f(x_t, s_{t-1}) + (1 - lambda) f(x'_t, s_{t-1})``, by single steps of the plain layer.
+
+        A sequence that has ended is zero, a pair lasts as long as its longer member, and it starts from the mixture of
+        the members' states.
+        """
         case = dataclasses.replace(case, given_state=True)
         plain, pairing = build(name, case), case.pairing()
         x, state = case.leaves(has_memory=plain.cell.has_memory)
+        x, weight = x.masked_fill(case.padding.unsqueeze(2), 0.0), pairing.coefficients[0].unsqueeze(1)
+        state = tuple(weight * part + (1 - weight) * part[:, pairing.partner] for part in state)
         seen = []
         for now, weight in zip(x, pairing.coefficients.unsqueeze(2), strict=True):
             ends = [plain(member.unsqueeze(0), as_argument(state))[1] for member in (now, now[pairing.partner])]
@@ -339,7 +345,8 @@ class TestThroughTimeMix(StrengthContract):
             state = tuple(weight * one + (1 - weight) * other for one, other in both)
             seen.append(state)
         done = run(build(name, case, (ThroughTimeMix(),)), case, pairing=pairing).values
-        for row, length in enumerate(case.true_lengths):
+        lengths = torch.tensor(case.true_lengths)
+        for row, length in enumerate(torch.maximum(lengths, lengths[pairing.partner]).tolist()):
             expected = torch.stack([states[0][0, row] for states in seen[:length]])
             assert_close(done["output"][:length, row], expected, "output")
             for part, key in zip(seen[length - 1], ("final state", "final memory"), strict=False):

@@ -371,4 +371,4 @@ def _old_places(layout: Layout, reverse: bool, device: torch.device) -> Tensor:
         old = torch.where(sequence < turn.kept, before + sequence, layout.rows + sequence)
         found[turn.start : turn.start + turn.rows] = old
         before = turn.start
-    return found.to(device)
+    return found.to(device, non_blocking=True)

@@ -288,7 +288,7 @@ def _table(layout: Layout, reverse: bool, device: torch.device) -> Tensor:
     turns = layout.turns(reverse=reverse)
     before = (0, *(turn.start for turn in turns))
     entries = [(*turn, old) for turn, old in zip(turns, before, strict=False)]
-    return torch.tensor(entries, dtype=torch.int32, device=device)
+    return torch.tensor(entries, dtype=torch.int32).to(device, non_blocking=True)
 
 
 def launches(turns: int, chunk: int) -> list[tuple[int, int]]:

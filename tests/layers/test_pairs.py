@@ -1,0 +1,41 @@
+"""Where pairs of sequences find their rows: what the host works out, and what a device would, are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statewise.engine import Layout
+from statewise.layers.pairs import _rows_of, _rows_on_device
+
+
+def layout_of(lengths: list[int]) -> Layout:
+    return Layout(tuple(sum(length > step for length in lengths) for step in range(max(lengths))))
+
+
+@given(
+    sequences=st.lists(st.integers(1, 5), min_size=1, max_size=5),
+    pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 5)), min_size=1, max_size=6),
+)
+def test_rows_of_pairs_are_the_members_rows_and_minus_one_where_they_have_ended(
+    sequences: list[int], pairs: list[tuple[int, int, int]]
+) -> None:
+    own, below = np.array(sorted(sequences, reverse=True)), layout_of(sequences)
+    pairs = sorted(pairs, key=lambda pair: -pair[2])
+    members = np.array([[pair[which] % len(own) for pair in pairs] for which in (0, 1)])
+    lengths = [min(length, below.steps) for _, _, length in pairs]
+    layout = layout_of(lengths)
+    index, ends = _rows_of(members, own, below, layout)
+    expected = [
+        [
+            below.offsets[step] + place if step < own[place] else -1
+            for step, running in enumerate(layout.batch_sizes)
+            for place in which[:running].tolist()
+        ]
+        for which in members
+    ]
+    assert index.tolist() == expected
+    assert ends == tuple(-1 in rows for rows in expected)
+    assert torch.equal(_rows_on_device(torch.from_numpy(members), own, below, layout), index)
