@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "crf.h"
 #include "memory.h"
 #include "random.h"
 #include "walk.h"

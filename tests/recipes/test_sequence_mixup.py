@@ -76,11 +76,11 @@ def test_table_1_is_trained_as_published(cell: str) -> None:
     assert case_of("table1", "standard", sizes=(cell,)).settings.passes == 1
 
 
-def test_table_2_is_trained_as_published() -> None:
+def test_table_2_has_the_published_network_and_mixing() -> None:
     standard, mixed = (case_of("table2", row) for row in ("standard", "pre-output"))
     assert (standard.config.head, standard.config.bidirectional, standard.config.dropout) == ("crf", True, 0.5)
     assert (standard.config.word_dropout, mixed.config.word_dropout) == (0.05, 0.0)
-    assert (mixed.settings.alpha, mixed.settings.schedule, mixed.settings.least_lr) == (0.7, "plateau", 1e-4)
+    assert (mixed.settings.mixup, mixed.settings.alpha, mixed.settings.crf_mode) == ("pre-output", 0.7, "prefix")
 
 
 def test_rows_of_figure_4_set_rho() -> None:

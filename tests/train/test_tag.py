@@ -129,7 +129,7 @@ def test_pairs_that_are_drawn_twice_as_wide_make_as_many_updates(tmp_path: Path)
 
 def test_the_learning_rate_follows_its_schedule(tmp_path: Path) -> None:
     settings = replace(SETTINGS, epochs=4, lr=0.01, divide=4.0)
-    few = {"train": made().train[:16]}
+    few: dict[str, Any] = {"train": made().train[:16]}
     run(tmp_path / "steps", replace(settings, schedule="steps", step_every=2), **few)
     assert rates(tmp_path / "steps") == [0.01, 0.01, 0.0025, 0.0025]
     run(tmp_path / "cosine", replace(settings, schedule="cosine"), **few)
