@@ -7,7 +7,7 @@ and its watch over the loss. Against it stands the model as a user of torch writ
 spelt, and with each distinct word of a batch spelt once, which few do and ours does. The same batches in the same
 order, in one process, in turns. Beside them stands the same tagger with its sentences mixed through time.
 
-    python benchmarks/tagger_epoch.py [--batches 120] [--rounds 3] [--threads 2] [--json FILE] [--check]
+    python benchmarks/tagger_epoch.py [--batches 120] [--rounds 3] [--threads 2] [--device cuda] [--json FILE] [--check]
 
 Bars: at least 2 times as fast as the model on torch's layers (the faster of the two), and mixing through time at most
 1.3 times as slow as not mixing. With --check a missed bar makes the exit code 1. Without CoNLL-2003 random sentences of
@@ -71,9 +71,10 @@ class TorchTagger(nn.Module):
         self.crf = CRF(len(lexicon.tags))
 
     def forward(self, batch: TokenBatch, tags: Tensor) -> Tensor:
-        inside = torch.arange(len(batch.places))[:, None] < batch.lengths
+        inside = (torch.arange(len(batch.places))[:, None] < batch.lengths).to(tags.device)
         features = torch.where(inside.unsqueeze(2), self._features(batch), 0)
-        features = features * torch.empty(inside.shape).bernoulli_(1 - CONFIG.word_dropout).unsqueeze(2)
+        kept = torch.empty(inside.shape, device=tags.device).bernoulli_(1 - CONFIG.word_dropout)
+        features = features * kept.unsqueeze(2)
         features = self.projection(_locked(features))
         packed = pack_padded_sequence(features, batch.lengths, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.lstm(packed)[0])
@@ -90,14 +91,14 @@ class TorchTagger(nn.Module):
         # Every token is spelt, as a data set gives it.
         letters, lengths = pad_packed_sequence(PackedSequence(packed.data, packed.batch_sizes))
         places = batch.places.flatten()
-        spelt = pack_padded_sequence(self.letters(letters[:, places]), lengths[places], enforce_sorted=False)
+        spelt = pack_padded_sequence(self.letters(letters[:, places]), lengths[places.cpu()], enforce_sorted=False)
         _, (ends, _) = self.speller(spelt)
         found = torch.cat((self.words(batch.rows)[places], ends[0], ends[1]), dim=1)
         return found.view(*batch.places.shape, -1)
 
 
 def _locked(values: Tensor) -> Tensor:
-    mask = torch.empty(1, *values.shape[1:]).bernoulli_(1 - CONFIG.dropout) / (1 - CONFIG.dropout)
+    mask = values.new_empty(1, *values.shape[1:]).bernoulli_(1 - CONFIG.dropout) / (1 - CONFIG.dropout)
     return values * mask
 
 
@@ -115,10 +116,12 @@ def sentences() -> tuple[TaggedSentences, str]:
         return made, "random sentences"
 
 
-def ours(data: TagSet, lexicon: Lexicon, batches: EpochBatches, **settings: Any) -> Callable[[], None]:
+def ours(
+    data: TagSet, lexicon: Lexicon, batches: EpochBatches, device: torch.device, **settings: Any
+) -> Callable[[], None]:
     """Batches of an epoch on our tagger."""
-    model = CONFIG.build(lexicon, vectors=torch.randn(len(lexicon.words), WIDTH))
-    training = TaggerTraining(model, replace(SETTINGS, **settings), data, None, device=torch.device("cpu"))
+    model = CONFIG.build(lexicon, vectors=torch.randn(len(lexicon.words), WIDTH)).to(device)
+    training = TaggerTraining(model, replace(SETTINGS, **settings), data, None, device=device)
 
     def epoch() -> None:
         training.position.batch = 0
@@ -129,11 +132,14 @@ def ours(data: TagSet, lexicon: Lexicon, batches: EpochBatches, **settings: Any)
     return epoch
 
 
-def theirs(data: TagSet, lexicon: Lexicon, batches: EpochBatches, *, distinct: bool) -> Callable[[], None]:
+def theirs(
+    data: TagSet, lexicon: Lexicon, batches: EpochBatches, device: torch.device, *, distinct: bool
+) -> Callable[[], None]:
     """The same batches on torch's layers."""
-    model = TorchTagger(lexicon, distinct=distinct)
+    model = TorchTagger(lexicon, distinct=distinct).to(device)
     optimizer = torch.optim.SGD([each for each in model.parameters() if each.requires_grad], lr=SETTINGS.lr)
-    reader = CONFIG.build(lexicon, vectors=torch.zeros(len(lexicon.words), WIDTH))  # it reads batches for both
+    # What reads the batches for both.
+    reader = CONFIG.build(lexicon, vectors=torch.zeros(len(lexicon.words), WIDTH)).to(device)
 
     def epoch() -> None:
         for part in batches.slices():
@@ -146,7 +152,7 @@ def theirs(data: TagSet, lexicon: Lexicon, batches: EpochBatches, *, distinct: b
     return epoch
 
 
-def measure(count: int, rounds: int) -> dict[str, Any]:
+def measure(count: int, rounds: int, device: torch.device) -> dict[str, Any]:
     """All columns in turns; the median of the ratios of a turn."""
     read, name = sentences()
     lexicon = Lexicon.of(read.sentences, tags=read.tag_names)
@@ -156,20 +162,22 @@ def measure(count: int, rounds: int) -> dict[str, Any]:
     )
     batches = EpochBatches(whole.places, whole.bounds[: count + 1]) if count else whole
     columns = {
-        "statewise": ours(data, lexicon, batches),
-        "statewise, mixed through time": ours(data, lexicon, batches, mixup="through-time"),
-        "torch.nn.LSTM + pytorch-crf": theirs(data, lexicon, batches, distinct=False),
-        "the same, distinct words": theirs(data, lexicon, batches, distinct=True),
+        "statewise": ours(data, lexicon, batches, device),
+        "statewise, mixed through time": ours(data, lexicon, batches, device, mixup="through-time"),
+        "torch.nn.LSTM + pytorch-crf": theirs(data, lexicon, batches, device, distinct=False),
+        "the same, distinct words": theirs(data, lexicon, batches, device, distinct=True),
     }
     few = EpochBatches(whole.places, whole.bounds[:4])
     for make in (ours, theirs):  # for what is compiled or allocated once
         options: dict[str, Any] = {} if make is ours else {"distinct": True}
-        make(data, lexicon, few, **options)()
+        make(data, lexicon, few, device, **options)()
     times: dict[str, list[float]] = {column: [] for column in columns}
     for _ in range(rounds):
         for column, epoch in columns.items():
             began = time.perf_counter()
             epoch()
+            if device.type == "cuda":
+                torch.cuda.synchronize()
             times[column].append(time.perf_counter() - began)
     plain = times["statewise"]
 
@@ -190,12 +198,15 @@ def main() -> int:
     parser.add_argument("--batches", type=int, default=120, help="of an epoch's 439; 0 for all")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
-    found = measure(asked.batches, asked.rounds)
-    print(f"{found['batches']} batches of {SETTINGS.batch} sentences of {found['data']}, {asked.threads} threads")
+    found = measure(asked.batches, asked.rounds, torch.device(asked.device))
+    print(
+        f"{found['batches']} batches of {SETTINGS.batch} sentences of {found['data']}, {asked.device}, {asked.threads} threads"
+    )
     for column, some in found["seconds"].items():
         print(f"{column:32} {statistics.median(some):8.2f} s   {found['ratios'][column]:.2f} of statewise")
     best = min(found["ratios"][name] for name in ("torch.nn.LSTM + pytorch-crf", "the same, distinct words"))
@@ -205,7 +216,8 @@ def main() -> int:
     if asked.json:
         found |= {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": f"CPU ({platform.machine()}), {asked.threads} threads",
+            "command": f"python benchmarks/tagger_epoch.py --batches {asked.batches} --rounds {asked.rounds}",
+            "machine": f"{asked.device} ({platform.machine()}), {asked.threads} threads",
             "versions": {"statewise": statewise.__version__, "torch": torch.__version__},
         }
         asked.json.write_text(json.dumps(found, indent=2) + "\n")

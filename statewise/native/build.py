@@ -146,7 +146,7 @@ def _compile_into(entry: Path, source: Path, command: list[str]) -> NativeStatus
     if log.exists():
         # The same compiler would say the same of the same source: do not make every start wait for it.
         return _compile_failed(log, compiled=False)
-    message = "compiling the CPU kernel (once per torch version, about 10 s) ..."
+    message = "compiling the CPU kernel (once per torch version, about half a minute) ..."
     _logger.info(message)
     sys.stderr.write(f"statewise: {message}\n")
     started = time.perf_counter()
