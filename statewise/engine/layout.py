@@ -8,8 +8,11 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+Array = npt.NDArray[np.int64]
 
 
 class Turn(NamedTuple):
@@ -79,14 +82,14 @@ class Layout:
             return padded.flatten(0, 1)
         sequence, step = self.places
         # By numbers that the host knows: a mask would have to be counted on the device, and waited for.
-        index = (step * self.batch + sequence).to(padded.device, non_blocking=True)
+        index = torch.from_numpy(step * self.batch + sequence).to(padded.device, non_blocking=True)
         return padded.flatten(0, 1).index_select(0, index)
 
     @cached_property
-    def places(self) -> tuple[Tensor, Tensor]:
-        """The sequence of every row, in sorted order, and its step; both on the CPU."""
+    def places(self) -> tuple[Array, Array]:
+        """The sequence of every row, in sorted order, and its step."""
         step, sequence = (np.arange(self.batch) < np.array(self.batch_sizes)[:, None]).nonzero()
-        return torch.from_numpy(sequence), torch.from_numpy(step)
+        return sequence, step
 
     def unpack(self, rows: Tensor) -> Tensor:
         """(rows, ...) to (steps, batch, ...), zero where a sequence has ended."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from statewise.engine import Drawn, Layout, Member, Mixed, Recurrence, deal, project
+from statewise.engine import Array, Drawn, Layout, Member, Mixed, Recurrence, deal, project
 from statewise.errors import ShapeError
 from statewise.layers.batch import Batch
 from statewise.transforms import Pairing
-
-Array = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -105,10 +102,10 @@ def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
     device, places = batch.rows.device, batch.places
     apart = places if places is not None and places.device.type != "cpu" and pairing.lengths is not None else None
     numbers = np.arange(len(pairing.partner))
-    both = np.stack((numbers if pairing.first is None else pairing.first.numpy(), pairing.partner.numpy()))
-    placed = both if places is None or apart is not None else places.cpu().numpy()[both]
+    both = np.stack((numbers if pairing.first is None else _numbers(pairing.first), _numbers(pairing.partner)))
+    placed = both if places is None or apart is not None else _numbers(places)[both]
     own = np.array(batch.layout.lengths())
-    lengths = own[placed].max(0) if pairing.lengths is None else pairing.lengths.numpy()
+    lengths = own[placed].max(0) if pairing.lengths is None else _numbers(pairing.lengths)
     # Pairs that are equally long keep the order of their first members: then these often lie as they should.
     order = np.argsort(placed[0] - lengths * batch.layout.batch, kind="stable")
     if batch.order is None and (lengths == lengths[0]).all():
@@ -139,9 +136,14 @@ def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
     )
 
 
+def _numbers(tensor: Tensor) -> Array:
+    """The numbers of a tensor, on the host; as a list first, since torch.func's transforms know no arrays."""
+    return np.array(tensor.tolist())
+
+
 def _rows_of(members: Array, own: Array, sequences: Layout, pairs: Layout) -> tuple[Tensor, tuple[bool, bool]]:
     """For every row of the pairs the rows of both members, -1 where one has ended; and whether it does."""
-    sequence, step = (places.numpy() for places in pairs.places)
+    sequence, step = pairs.places
     where = members[:, sequence]
     index = np.ascontiguousarray(np.array(sequences.offsets)[step] + where)  # numpy chose another order of dimensions
     if sequences.dense:
@@ -153,10 +155,8 @@ def _rows_of(members: Array, own: Array, sequences: Layout, pairs: Layout) -> tu
 
 def _rows_on_device(members: Tensor, own: Array, sequences: Layout, pairs: Layout) -> Tensor:
     """The same where only the device knows which places the members have."""
-    sequence, step = (places.to(members.device, non_blocking=True) for places in pairs.places)
-    lengths, offsets = (
-        torch.tensor(part).to(members.device, non_blocking=True) for part in (own, sequences.offsets[:-1])
-    )
+    numbers = (*pairs.places, own, np.array(sequences.offsets))
+    sequence, step, lengths, offsets = (torch.from_numpy(n).to(members.device, non_blocking=True) for n in numbers)
     where = members[:, sequence]
     return torch.where(step < lengths[where], offsets[step] + where, -1)
 

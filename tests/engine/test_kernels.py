@@ -10,8 +10,8 @@ import torch
 from contracts.chains import CHAINS, Chain
 from contracts.engines import FOR_EVERY_CELL, TWO_PRODUCTS, EngineContract
 from contracts.members import MEMBERS
-from contracts.passes import Case, Pass, run
-from statewise import Centroids, RecurrentDropout, RecurrentLayer, ThroughTimeMix
+from contracts.passes import Case, Pass, assert_same, run
+from statewise import Centroids, Draws, Pairing, RecurrentDropout, RecurrentLayer, ThroughTimeMix
 from statewise.errors import EngineError
 
 
@@ -69,6 +69,17 @@ class TestTeam(KernelContract):
 
     def runs(self, layer: RecurrentLayer, chain: Chain) -> bool:
         return not _masks_product(chain) and layer.cell.name not in TWO_PRODUCTS
+
+
+def test_a_stack_that_mixes_above_its_first_layer_equals_the_reference() -> None:
+    """Two wavefronts, one of the sequences and one of the pairs, which are others in number and length."""
+    case = Case(steps=2, layers=3, lengths=(1, 2, 1), given_state=False)
+    pairing = Pairing(torch.tensor([1, 0]), torch.tensor([0.3, 0.8]), first=torch.tensor([2, 2]), layer=1)
+    stack = MEMBERS["GRU"].build(case)
+    batches = stack._batches(stack._read(case.arrange(case.leaves(has_memory=False)[0])), pairing)
+    stack.engine = "triton"
+    assert stack._stretches(batches, Draws()) == [range(1), range(1, 3)]
+    assert_same(run(stack, case, form="solo", pairing=pairing), run(stack, case, form="loop", pairing=pairing))
 
 
 def _has(chain: Chain, kind: type) -> bool:

@@ -1,4 +1,4 @@
-"""Where pairs of sequences find their rows: what the host works out, and what a device would, are the same."""
+"""Pairs in a batch: where they find their rows, on the host and on a device, and what replicas make of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.nn.utils.rnn import pack_padded_sequence
 
+from statewise import GRU, Pairing
 from statewise.engine import Layout
 from statewise.layers.pairs import _rows_of, _rows_on_device
 
@@ -39,3 +42,21 @@ def test_rows_of_pairs_are_the_members_rows_and_minus_one_where_they_have_ended(
     assert index.tolist() == expected
     assert ends == tuple(-1 in rows for rows in expected)
     assert torch.equal(_rows_on_device(torch.from_numpy(members), own, below, layout), index)
+
+
+def test_replicas_mix_as_each_does_alone() -> None:
+    """By vmap over stacked weights, packed, with members of unequal length."""
+    layers = [GRU(3, 4, dtype=torch.float64) for _ in range(3)]
+    lengths = torch.tensor([2, 5, 3])
+    packed = pack_padded_sequence(torch.randn(5, 3, 3, dtype=torch.float64), lengths, enforce_sorted=False)
+    pairing = Pairing(torch.tensor([1, 1, 0]), torch.rand(5, 3, dtype=torch.float64), layer=0)
+
+    def loss(weights: dict[str, torch.Tensor]) -> torch.Tensor:
+        output: torch.Tensor = functional_call(layers[0], weights, (packed,), {"pairing": pairing})[0].data
+        return output.square().sum()
+
+    together = vmap(grad(loss))(stack_module_state(layers)[0])
+    for place, layer in enumerate(layers):
+        layer(packed, pairing=pairing)[0].data.square().sum().backward()
+        for name, parameter in layer.named_parameters():
+            torch.testing.assert_close(together[name][place], parameter.grad, rtol=1e-10, atol=1e-10)
