@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from statewise.analysis.groups import IGNORED, checked_labels, table
+from statewise.analysis.groups import IGNORED, check_rows, checked_labels, table
 from statewise.errors import ArgumentError, LengthError, ShapeError
 
 WAYS = ("width", "mass")
@@ -88,8 +88,8 @@ class CalibrationTally:
     """
 
     def __init__(self, *, bins: int = BINS, equal: str = "width") -> None:
-        if bins < 1:
-            raise ArgumentError(where="calibration.bins", got=bins, wanted="a number >= 1")
+        if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+            raise ArgumentError(where="calibration.bins", got=bins, wanted="a whole number of at least 1")
         if equal not in WAYS:
             raise ArgumentError(where="calibration.equal", got=equal, wanted="'width' or 'mass'")
         self._bins, self._equal = bins, equal
@@ -180,6 +180,7 @@ def checked_predictions(
         probabilities: or their logarithms.
         labels: the true classes.
     """
+    check_rows(probabilities, "calibration.probabilities")
     if len(probabilities) != len(labels):
         got, wanted = f"{len(labels)} labels", f"{len(probabilities)}, one a prediction"
         raise ShapeError(where="calibration.labels", got=got, wanted=wanted)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from statewise.errors import ArgumentError, NonFiniteError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, NonFiniteError, ShapeError
 
 IGNORED = -100  # the label of padding, as torch's losses have it
+
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 Rows = Float[np.ndarray, "_ hidden"]  # each class has its own number of them
 
@@ -37,6 +40,7 @@ def rows_by_class(
         count: how many classes there are.
         where: who asks, for errors.
     """
+    check_rows(states, f"{where}.states")
     if len(states) != len(labels):
         raise ShapeError(where=f"{where}.labels", got=f"{len(labels)} labels", wanted=f"{len(states)}, one a state")
     known = checked_labels(labels, count, where)
@@ -44,6 +48,20 @@ def rows_by_class(
     if not np.isfinite(rows[known != IGNORED]).all():
         raise NonFiniteError(where=f"{where}.states", got="NaN or infinity", wanted="finite states")
     return [rows[known == one] for one in range(count)]
+
+
+def check_rows(rows: Float[Tensor, "rows width"], where: str) -> None:
+    """Refuse what is no tensor of rows of real numbers.
+
+    >>> import torch
+    >>> check_rows(torch.zeros(3, 2), "spectrum.states")
+    """
+    if not isinstance(rows, Tensor) or not rows.is_floating_point():
+        got = f"a tensor of {rows.dtype}" if isinstance(rows, Tensor) else type(rows).__name__
+        remedy = "" if isinstance(rows, Tensor) else "Of an array make one: torch.as_tensor(array)."
+        raise DtypeError(where=where, got=got, wanted="a tensor of real numbers", remedy=remedy)
+    if rows.ndim != 2:
+        raise ShapeError(where=where, got=tuple(rows.shape), wanted="two dimensions: a row each")
 
 
 def checked_labels(labels: Int[Tensor, " rows"], count: int, where: str) -> Int[np.ndarray, " rows"]:
@@ -54,6 +72,12 @@ def checked_labels(labels: Int[Tensor, " rows"], count: int, where: str) -> Int[
         count: how many classes there are.
         where: who asks, for errors.
     """
+    if not isinstance(labels, Tensor) or labels.dtype not in WHOLE:
+        got = f"a tensor of {labels.dtype}" if isinstance(labels, Tensor) else type(labels).__name__
+        remedy = "" if isinstance(labels, Tensor) else "Of an array make one: torch.as_tensor(array)."
+        raise DtypeError(where=f"{where}.labels", got=got, wanted="a tensor of whole numbers", remedy=remedy)
+    if labels.ndim != 1:
+        raise ShapeError(where=f"{where}.labels", got=tuple(labels.shape), wanted="(rows,), one a row")
     known = labels.detach().cpu().numpy()
     wrong = known[(known != IGNORED) & ((known < 0) | (known >= count))]
     if len(wrong):

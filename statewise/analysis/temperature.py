@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from statewise.analysis.calibration import BINS, Calibration, calibration
-from statewise.analysis.groups import IGNORED, checked_labels
+from statewise.analysis.groups import IGNORED, check_rows, checked_labels
 from statewise.errors import ArgumentError, LengthError, NonFiniteError, ShapeError
 
 _STEPS = 200  # Newton's method needs about ten; bisection alone would need a hundred
@@ -57,6 +57,7 @@ def fit_temperature(
     >>> round(4 / found.temperature, 6), round(found.after.ece, 6)
     (1.098612, 0.0)
     """
+    check_rows(logits, "fit_temperature.logits")
     if len(logits) != len(labels):
         raise ShapeError(where="fit_temperature.labels", got=f"{len(labels)} labels", wanted=f"{len(logits)}")
     known = torch.from_numpy(checked_labels(labels, logits.shape[1], "fit_temperature")).long()
@@ -75,8 +76,15 @@ def fit_temperature(
 
 def _inverse_temperature(scores: Float[Tensor, "rows classes"], labels: Int[Tensor, " rows"]) -> float:
     truth = scores.gather(1, labels[:, None])[:, 0]
-    if bool((truth == scores.amax(1)).all()):
-        raise _no_temperature("every prediction right: the likelihood grows as T goes to 0", "with errors in it")
+    if bool((scores == scores[:, :1]).all()):
+        raise _no_temperature("equal logits for all classes: every T is as good", "on which it is better than none")
+    largest = scores.amax(1)
+    if bool((truth == largest).all()):
+        tied = bool(((scores == largest[:, None]).sum(1) > 1).any())
+        right = (
+            "every label's logit the largest of its row, some beside an equal one" if tied else "every prediction right"
+        )
+        raise _no_temperature(f"{right}: the likelihood grows as T goes to 0", "with errors in it")
     low, high, beta = 0.0, 1.0, 1.0
     if _slopes(scores, truth, low)[0] >= 0:
         raise _no_temperature("logits that are no better than none: the best T is infinite", "on which it is better")

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from statewise.commands.shared import DEVICE, command_parser, find_device, load_run, made_lower, read_part
 from statewise.commands.tag_evaluate import evaluate_tagger
+from statewise.commands.tagged import READING, add_reading
 from statewise.commands.tagger_run import task_of
 from statewise.data import Text, TokenStream, Vocabulary
 from statewise.errors import ArgumentError, DataError
@@ -59,6 +60,7 @@ def parser() -> ArgumentParser:
     add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where "
         "its own are; or glove")  # fmt: skip
     add("--context", type=str, help="tagger: a file with the further vector of each word of --data, if it has such")
+    add_reading(made, "tagger: ")
     add("--device", **DEVICE)
     return made
 
@@ -96,10 +98,10 @@ def run(arguments: Any, console: Console) -> None:
 
 def _way(arguments: Any) -> str:
     """How the text is to be scored; refuses options that would do nothing."""
-    for name in ("vectors", "context"):
-        if getattr(arguments, name) is not None:
+    for name in ("vectors", "context", *READING):
+        if getattr(arguments, name):
             wanted = "no such option for a run that is no tagger's"
-            raise ArgumentError(where=f"--{name}", got=getattr(arguments, name), wanted=wanted)
+            raise ArgumentError(where=f"--{name}", got=str(getattr(arguments, name)), wanted=wanted)
     given = [name for name in _HEARD if name and getattr(arguments, name) not in (None, "off")]
     if len(given) > 1:
         raise ArgumentError(where=f"--{given[0]}", got=f"--{given[1]} with it", wanted="one of the two")

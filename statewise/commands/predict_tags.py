@@ -80,7 +80,7 @@ def tag(tagger: Tagger, encoded: Encoded, *, probabilities: bool) -> list[Given]
 def _check_words(path: Path, sentences: Sequence[Sequence[str]]) -> None:
     """Refuse words that would break columns."""
     for number, words in enumerate(sentences):
-        if any("\t" in word or "\n" in word for word in words):
+        if any(sign in word for word in words for sign in "\t\n\r"):
             raise DataError(
                 where=f"{path}, sentence {number}",
                 got="a word with a tab or a line end in it",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
 from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, one_thread
 from statewise.commands.tag_compare import VARIANTS, compare_mixing
-from statewise.commands.tagged import ENCODING, FILES, Tagged, find_vectors, read_sets
+from statewise.commands.tagged import ENCODING, FILES, Tagged, add_reading, find_vectors, read_sets
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import TaggerConfig
 from statewise.train import RunFolder, TaggerResult, TaggerSettings, train_tagger
@@ -29,6 +30,7 @@ MODEL: Mapping[str, Any] = {"hidden": 100}
 TRAINING: Mapping[str, Any] = {"epochs": 30, "batch": 16, "bucket": 10, "optimizer": "adam", "lr": 0.005}
 SGD_LR = 0.1  # of the paper, which trains by plain gradients
 SMALL = 128  # units up to which one thread is faster than several
+_WORD_DROPOUT = f"{TaggerConfig.word_dropout:g}, but 0 with mixing"  # for the help
 _ENCODINGS = ("bioes", "iob2", "iob1")
 _SOURCE = ("data", *FILES, "encoding", "vectors")
 _PLACES = ("data", "valid", "test", "context", "vectors")  # which of them may be files
@@ -47,17 +49,9 @@ def parser() -> ArgumentParser:
     add("--valid", type=str, help="a file to choose the best model by; else a tenth of the sentences is held back, but "
         "not with --keep last")  # fmt: skip
     add("--test", type=str, nargs="+", help="files to test the model on")
-    add("--token", type=str, help="the column of the words in these files: its place from 0, or its name; else the "
-        "first, or the one called token, word, tokens or words")  # fmt: skip
-    add("--tag", type=str, help="the column of the tags, likewise, from the end if negative; else the last, or the one "
-        "called tag, label, tags, labels or ner_tags")  # fmt: skip
-    add("--sentence", type=str, help="the column that numbers the sentences of a table with a word a row")
-    add("--scheme", type=str, help="how tags mark spans: iob1, iob2, bioes, or none if they mark none; auto finds it "
-        "out (default: auto)")  # fmt: skip
+    add_reading(made)
     add("--encoding", choices=_ENCODINGS, help=f"the scheme in which spans are learnt (default: {ENCODING}); predict "
         "writes that of the files")  # fmt: skip
-    add("--repair", action="store_true", help="read tags that cannot stand where they do as conlleval does")
-    add("--comments", action="store_true", help="leave out lines that begin with #")
     add("--vectors", type=str, help="word vectors to begin with: a file as GloVe writes it, an .npz, or glove for "
         "those of the benchmark; else they are learnt")  # fmt: skip
     add("--context", type=str, nargs="+", help="files with a further vector for each word, one file for each of "
@@ -70,7 +64,7 @@ def parser() -> ArgumentParser:
     add("--device", **DEVICE)
     add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
     add("--quiet", action="store_true", help="print the result only")
-    add_fields(made, TaggerConfig, title="the model", defaults=MODEL)
+    add_fields(made, TaggerConfig, title="the model", defaults={**MODEL, "word_dropout": _WORD_DROPOUT})
     add_fields(made, TaggerSettings, title="its training", defaults=TRAINING)
     return made
 
@@ -86,8 +80,9 @@ def run(asked: Any, console: Console) -> None:
         raise ArgumentError(where="--compare", got="--mixup with it", wanted="neither or one: every kind is compared")
     device = find_device(asked.device)
     there = _there(asked) if asked.resume else {}
-    config = TaggerConfig(**{**MODEL, **there.get("model", {}), **from_fields(TaggerConfig, vars(asked))})
     settings = settings_of(asked, there.get("training", {}))
+    config, mixed = models_of(asked, there)
+    config = config if settings.mixup == "none" else mixed
     source = source_of(asked, there)
     sets = read_sets(source, seed=settings.seed, valid=settings.keep == "best", test=asked.compare)
     source["scheme"] = sets.scheme  # in which predictions are written
@@ -101,13 +96,30 @@ def run(asked: Any, console: Console) -> None:
     few = device.type == "cpu" and config.hidden <= SMALL
     with one_thread(few), _way_on(folder, asked, console):
         if asked.compare:
-            options |= {"told": told, "drawn": asked.tensorboard}
+            options |= {"mixed": mixed, "told": told, "drawn": asked.tensorboard}
             compare_mixing(config, settings, sets, folder, console=console, **options)
             return
         with curves(folder, wanted=asked.tensorboard) as write:
             parts = (sets.train, sets.valid, sets.tests)
             result = train_tagger(config, settings, *parts, folder, console=told, on_epoch=write, **options)
     _tell(console, result, settings)
+
+
+def models_of(asked: Any, there: Mapping[str, Any]) -> tuple[TaggerConfig, TaggerConfig]:
+    """The tagger as it is trained without mixing, and with: unless the rate is given, that is without word dropout.
+
+    Both at once regularise too much; Karamzade et al. 2020 leave word dropout out where sentences are mixed. A run that
+    goes on keeps what it has.
+
+    Args:
+        asked: the options.
+        there: what the run that goes on was told.
+    """
+    given, before = from_fields(TaggerConfig, vars(asked)), there.get("model", {})
+    config = TaggerConfig(**{**MODEL, **before, **given})
+    if "word_dropout" in given:
+        return config, config
+    return config, replace(config, **(there.get("mixed", {}) if before else {"word_dropout": 0.0}))
 
 
 def settings_of(asked: Any, there: Mapping[str, Any]) -> TaggerSettings:
@@ -165,7 +177,8 @@ def describe_run(
     kinds = f"{len(sets.train.tag_names)} tags ({schemes})"
     ways = "both ways" if config.bidirectional else "one way"
     network = f"{config.cell} of {config.layers} x {config.hidden} units {ways}, {config.head}"
-    mixed = "" if settings.mixup == "none" else f", {settings.mixup} mixup"
+    dropped = "" if config.word_dropout else " without word dropout"
+    mixed = "" if settings.mixup == "none" else f", {settings.mixup} mixup{dropped}"
     return f"{sets.name}: {sizes}; {kinds}\n{network}{mixed}; {settings.epochs} epochs on {device}, in {folder}"
 
 

@@ -58,6 +58,7 @@ def compare_mixing(
     sets: Tagged,
     folder: Path,
     *,
+    mixed: TaggerConfig,
     console: Console,
     told: Console | None,
     drawn: bool,
@@ -67,10 +68,11 @@ def compare_mixing(
     """Train each variant with the same seed, and print how each does beside the standard one.
 
     Args:
-        config: the tagger.
+        config: the tagger of the standard variant.
         settings: how each variant is trained, but for what is mixed.
         sets: the sentences; compared on the first test set.
         folder: gets a folder for each variant, and a file that says what was asked.
+        mixed: the tagger of the others, which may drop other shares of words.
         console: where to print the table.
         told: where to tell of the progress.
         drawn: whether each variant's curves are written too.
@@ -78,18 +80,19 @@ def compare_mixing(
         **options: as for :func:`~statewise.train.train_tagger`.
     """
     document = {"model": as_json(config), "training": as_json(settings), "source": dict(source)}
+    document["mixed"] = {"word_dropout": mixed.word_dropout}
     if not options["resume"] or not (folder / COMPARED).exists():
         note(folder, document)
     results: dict[str, TaggerResult] = {}
     failed: dict[str, DivergedError] = {}
     for name, mixup in VARIANTS.items():
         say(told, f"{name}:")
-        variant = replace(settings, mixup=mixup)
+        model, variant = config if name == STANDARD else mixed, replace(settings, mixup=mixup)
         try:
             with curves(folder / name, wanted=drawn) as write:
                 parts = (sets.train, sets.valid, sets.tests)
                 more = {"source": source, "console": told, "on_epoch": write, **options}
-                results[name] = train_tagger(config, variant, *parts, folder / name, **more)
+                results[name] = train_tagger(model, variant, *parts, folder / name, **more)
                 note(folder, document)  # not before: what is refused is not what the folder has
         except DivergedError as error:
             failed[name] = error
@@ -99,7 +102,7 @@ def compare_mixing(
     test = next(iter(sets.tests))
     found = judged(results, test, spans=sets.scheme != "none")
     lost = [f"{name} came to nothing: {error}" for name, error in failed.items()]
-    gains(found, test, lost).print(console)
+    gains(found, test, [*dropping(config, mixed), *lost]).print(console)
     return found
 
 
@@ -125,13 +128,29 @@ def judged(results: Mapping[str, TaggerResult], test: str, *, spans: bool) -> di
     return found
 
 
-def gains(found: Mapping[str, Variant], test: str, lost: list[str]) -> Table:
+def dropping(config: TaggerConfig, mixed: TaggerConfig) -> list[str]:
+    """What is to be said of word dropout; nothing where all variants have the same.
+
+    Args:
+        config: the tagger of the standard variant.
+        mixed: that of the others.
+
+    >>> dropping(TaggerConfig(), TaggerConfig(word_dropout=0.0))
+    ['Word dropout: 0.05 in the standard training, 0 where sentences are mixed; --word-dropout X has X in all.']
+    """
+    if config.word_dropout == mixed.word_dropout:
+        return []
+    standard, other = f"{config.word_dropout:g} in the standard training", f"{mixed.word_dropout:g}"
+    return [f"Word dropout: {standard}, {other} where sentences are mixed; --word-dropout X has X in all."]
+
+
+def gains(found: Mapping[str, Variant], test: str, more: list[str]) -> Table:
     """The variants beside each other, and what the numbers say.
 
     Args:
         found: by name.
         test: the set that they are compared on.
-        lost: what is to be said of others.
+        more: what else is to be said.
     """
     columns = ("training", "valid F1 %", "F1 %", "gain", "p", "loss", "ECE %", "best epoch", "seconds")
     rows = [
@@ -148,7 +167,7 @@ def gains(found: Mapping[str, Variant], test: str, lost: list[str]) -> Table:
         "tags of whole sentences; loss: of a sentence, in nats; ECE: how far probabilities are from how often they are "
         "right."
     )
-    return Table(columns=columns, rows=rows, notes=[conclusion(found), told, *lost])
+    return Table(columns=columns, rows=rows, notes=[conclusion(found), told, *more])
 
 
 def conclusion(found: Mapping[str, Variant]) -> str:

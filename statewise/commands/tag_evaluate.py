@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from statewise.commands.tagged import Context, alone, encoded, find_context, read_file, read_sets
+from statewise.commands.tagged import READING, Context, alone, encoded, find_context, read_file, read_sets
 from statewise.commands.tagger_run import load_for
 from statewise.data import SpanScores, TaggedSentences, score_spans
 from statewise.data.span_scores import SpanCounts
@@ -23,7 +23,7 @@ from statewise.train.tag_data import TagSet, calibrate, judged, predict
 from statewise.train.tag_folder import Tags
 
 #: What a tagger's run listens to.
-HEARD = ("run", "data", "split", "batch", "vectors", "context", "device")
+HEARD = ("run", "data", "split", "batch", "vectors", "context", "device", *READING)
 BATCH = 256
 ALL = "all"
 _RATES = ("precision %", "recall %", "F1 %")
@@ -114,12 +114,15 @@ def _sets(asked: Any, told: Mapping[str, Any]) -> Iterator[tuple[str, TaggedSent
         if asked.split is not None:
             raise ArgumentError(where="--split", got=asked.split, wanted="no such option for a file of its own")
         path = Path(asked.data).expanduser()
-        read = read_file(path, _reading(path, source))
+        read = read_file(
+            path, _reading(path, source) | {name: value for name in READING if (value := getattr(asked, name))}
+        )
         context = None if asked.context is None else find_context(asked.context, read)
         yield path.name, encoded(read, learnt), context
         return
-    if asked.context is not None:
-        raise ArgumentError(where="--context", got=asked.context, wanted="a file for it: --data FILE")
+    for name in ("context", *READING):
+        if getattr(asked, name):
+            raise ArgumentError(where=f"--{name}", got=str(getattr(asked, name)), wanted="a file for it: --data FILE")
     if asked.data is None and "data" not in source:
         remedy = "The run does not say where its sentences were: name some."
         raise ArgumentError(where="--data", got="nothing", wanted="tagged sentences", remedy=remedy)

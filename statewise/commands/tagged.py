@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from jsonargparse import ArgumentParser
 
 from statewise.commands.labelled import file_name, named_apart
 from statewise.data import (
@@ -22,7 +23,7 @@ from statewise.data import (
     read_tagged,
     read_vectors,
 )
-from statewise.data.spans import SCHEMES
+from statewise.data.tagged_read import READ_SCHEMES
 from statewise.errors import ArgumentError, DataError
 from statewise.train.tag_folder import Tags
 
@@ -39,10 +40,10 @@ _SAID = {
     "malformed='repair'": "--repair",
     "scheme='none'": "--scheme none",
     "comments=True": "--comments",
-    "token=..., tag=... and, with a token a row, sentence=...": "--token, --tag and, with a token a row, --sentence",
-    "token=... and tag=...": "--token and --tag",
     "token=...": "--token",
     "tag=...": "--tag",
+    "sentence=...": "--sentence",
+    "say tag_names=..., in order": "write their names",
 }
 
 
@@ -70,6 +71,25 @@ class Tagged:
     def all(self) -> Iterator[TaggedSentences]:
         """All sets."""
         yield from (self.train, *([] if self.valid is None else [self.valid]), *self.tests.values())
+
+
+def add_reading(made: ArgumentParser, of: str = "") -> None:
+    """Add the options of :data:`READING`.
+
+    Args:
+        made: gets them.
+        of: what to say first in the help of each.
+    """
+    add = made.add_argument
+    add("--token", type=str, help=f"{of}the column of the words in these files: its place from 0, or its name; else "
+        "the first, or the one called token, word, tokens or words")  # fmt: skip
+    add("--tag", type=str, help=f"{of}the column of the tags, likewise, from the end if negative; else the last, or "
+        "the one called tag, label, tags, labels or ner_tags")  # fmt: skip
+    add("--sentence", type=str, help=f"{of}the column that numbers the sentences of a table with a word a row")
+    add("--scheme", type=str, help=f"{of}how tags mark spans: iob1, iob2, bioes, bilou (which becomes bioes), or none "
+        "if they mark none; auto finds it out (default: auto)")  # fmt: skip
+    add("--repair", action="store_true", help=f"{of}read tags that cannot stand where they do as conlleval does")
+    add("--comments", action="store_true", help=f"{of}leave out lines that begin with #")
 
 
 def read_sets(source: Mapping[str, Any], *, seed: int, valid: bool = True, test: bool = False) -> Tagged:
@@ -107,8 +127,8 @@ def read_file(path: Path, source: Mapping[str, Any], *, scheme: str | None = Non
         scheme: of its tags, where it is known.
     """
     asked = source.get("scheme") or "auto"
-    if asked not in ("auto", *SCHEMES):
-        raise ArgumentError(where="--scheme", got=asked, wanted=f"one of auto, {', '.join(SCHEMES)}")
+    if asked not in READ_SCHEMES:
+        raise ArgumentError(where="--scheme", got=asked, wanted=f"one of {', '.join(READ_SCHEMES)}")
     options: dict[str, Any] = {
         "scheme": scheme or asked,
         "malformed": "repair" if source.get("repair") else "refuse",

@@ -21,7 +21,7 @@ from statewise.data.random_machines import random_machine
 from statewise.data.rows import LabelledFile
 from statewise.data.sample import sample_corpus
 from statewise.data.sets import find_data_set
-from statewise.data.span_comparison import SpanComparison, compare_spans
+from statewise.data.span_comparison import SpanComparison, compare_span_runs, compare_spans
 from statewise.data.span_scores import SpanCounts, SpanScores, score_spans
 from statewise.data.spans import Span, spans
 from statewise.data.stream import TokenStream
@@ -59,6 +59,7 @@ __all__ = [
     "Vocabulary",
     "WordVectors",
     "bptt_lengths",
+    "compare_span_runs",
     "compare_spans",
     "conll2003_sets",
     "context_vectors_by_flair",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from statewise.data.span_scores import SpanScores, Tags, each_sentence, score_spans
-from statewise.errors import ArgumentError
+from statewise.data.span_scores import SpanScores, Tags, add_scores, each_sentence, score_spans
+from statewise.errors import ArgumentError, LengthError
 
 _EXACT = 16  # so many sentences that differ have 65,536 ways to be exchanged, which are all tried
 
@@ -18,8 +19,8 @@ class SpanComparison:
     """The difference of two F1, and how far to trust it.
 
     Args:
-        one: the scores of the first prediction.
-        other: the scores of the second.
+        one: the scores of the first prediction; of several runs, of all their spans together.
+        other: the scores of the second, likewise.
         difference: F1 of the first less F1 of the second.
         p: the p-value: how probable a difference at least as large would be, of either sign, if it did not matter which
             of the two each sentence's tags came from.
@@ -79,11 +80,53 @@ def compare_spans(
     >>> round(found.difference, 3), found.p, found.exact  # 5 sentences: 2 of 32 exchanges are as extreme
     (0.714, 0.0625, True)
     """
+    return compare_span_runs(
+        gold, (one,), (other,), convention=convention, scheme=scheme, draws=draws, seed=seed, level=level
+    )
+
+
+def compare_span_runs(
+    gold: Tags,
+    ones: Sequence[Tags],
+    others: Sequence[Tags],
+    *,
+    convention: str = "conll",
+    scheme: str | None = None,
+    draws: int = 10_000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> SpanComparison:
+    """Compare the F1 of two ways to train, each with the predictions of several runs of the same sentences.
+
+    The tests are those of `compare_spans`. What is exchanged and what is drawn is still a sentence, with the tags of
+    all runs: the counts of a sentence are added up over the runs first. Other seeds tag the same sentences, and as
+    further sentences they would make a difference look surer than it is. So F1 is that of all spans of all runs, not
+    the mean of the runs'; and what other sentences would say is told, not what other seeds would.
+
+    Args:
+        gold: the true tags of each sentence.
+        ones: the predictions of the first, one for each run.
+        others: those of the second, of as many runs.
+        convention: by which spans are found, see `spans`.
+        scheme: to be strict by; None for that of ``gold``, if it has one.
+        draws: how many exchanges and how many samples are drawn.
+        seed: what the draws depend on.
+        level: how much of the samples the interval covers.
+
+    >>> gold, nothing = [["B-PER", "O"]] * 6, [["O", "O"]] * 6
+    >>> compare_span_runs(gold, [gold] * 3, [nothing] * 3).p  # as of one run: 2 of 64 exchanges are as extreme
+    0.03125
+    """
     if draws < 1 or not 0 < level < 1:
         wanted = "draws from 1, and a level between 0 and 1"
         raise ArgumentError(where="compare_spans", got=f"draws={draws}, level={level}", wanted=wanted)
-    first, second = (score_spans(gold, tags, convention, scheme) for tags in (one, other))
-    counts = _counts(gold, one, other, convention, scheme)
+    if not ones or len(ones) != len(others):
+        got, wanted = f"{len(ones)} and {len(others)} predictions", "as many of each, one or more"
+        raise LengthError(where="compare_span_runs", got=got, wanted=wanted)
+    first, second = (
+        add_scores([score_spans(gold, tags, convention, scheme) for tags in runs]) for runs in (ones, others)
+    )
+    counts = np.sum([_counts(gold, *pair, convention, scheme) for pair in zip(ones, others, strict=True)], axis=0)
     generator = np.random.default_rng(seed)
     differing = int((counts[:, 1:3] != counts[:, 3:5]).any(axis=1).sum())
     difference = first.f1 - second.f1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -151,6 +151,27 @@ def score_spans(gold: Tags, predicted: Tags, convention: str = "conll", scheme: 
     )
 
 
+def add_scores(scores: Sequence[SpanScores]) -> SpanScores:
+    """The scores of several predictions taken together: all counts are added up.
+
+    Args:
+        scores: by one convention; one or more.
+
+    >>> scores = score_spans([["B-PER"]], [["B-PER"]])
+    >>> add_scores([scores, scores]).overall
+    SpanCounts(gold=2, predicted=2, correct=2)
+    """
+    names = sorted({name for each in scores for name in each.by_type})
+    return SpanScores(
+        tokens=sum(each.tokens for each in scores),
+        correct_tokens=sum(each.correct_tokens for each in scores),
+        overall=_added(each.overall for each in scores),
+        by_type={name: _added(each.by_type.get(name, SpanCounts(0, 0, 0)) for each in scores) for name in names},
+        convention=scores[0].convention,
+        scheme=scores[0].scheme,
+    )
+
+
 def each_sentence(
     gold: Tags, predicted: Tags, convention: str, scheme: str | None
 ) -> Iterator[tuple[frozenset[Span], frozenset[Span]]]:
@@ -177,6 +198,11 @@ def _scheme(gold: Tags, convention: str, scheme: str | None) -> str | None:
     if convention == "conll":
         return None
     return gold.scheme if scheme is None and isinstance(gold, TaggedSentences) else scheme
+
+
+def _added(counts: Iterable[SpanCounts]) -> SpanCounts:
+    rows = [(each.gold, each.predicted, each.correct) for each in counts]
+    return SpanCounts(*map(sum, zip(*rows, strict=True)))
 
 
 def _percent(found: SpanCounts) -> str:

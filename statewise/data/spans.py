@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from statewise.errors import ArgumentError
+from statewise.heads.crf_constraints import SCHEMES as CHUNK_SCHEMES
+from statewise.models.lexicon import SCHEMES
 
-#: How a span may be marked; ``none`` is for tags that mark no spans, such as parts of speech.
-SCHEMES = ("iob1", "iob2", "bioes", "none")
 CONVENTIONS = ("conll", "strict")
 OUTSIDE = "O"
 
@@ -46,8 +46,8 @@ def spans(tags: Sequence[str], convention: str = "conll", scheme: str | None = N
     for there are none.)
 
     By ``"strict"`` only the spans count that are written as the scheme wants it, all others are nothing: of IOB2, a B
-    and then only I; of BIOES, an S alone, or a B, then only I, then an E; of IOB1, only I, but a B first where the
-    token before belongs to a span of the same type.
+    and then only I; of BIOES, an S alone, or a B, then only I, then an E; of IOB1, a B or an I and then only I: a B
+    where an I would do is in published data, and clear.
 
     Args:
         tags: one for each token.
@@ -64,6 +64,7 @@ def spans(tags: Sequence[str], convention: str = "conll", scheme: str | None = N
     if convention == "conll":
         return found
     # What is well formed is what would be written for these spans.
+    tags = _without_idle(tags, found) if scheme == "iob1" else tags
     written = write_tags(found, len(tags), str(scheme))
     return tuple(span for span in found if written[span.start : span.stop] == tuple(tags[span.start : span.stop]))
 
@@ -99,7 +100,7 @@ def write_tags(found: Iterable[Span], length: int, scheme: str) -> tuple[str, ..
 
 def check_scheme(where: str, scheme: str, *, chunks: bool = False) -> None:
     """Refuse what is no scheme; where spans are asked for, ``"none"`` too."""
-    known = SCHEMES[:-1] if chunks else SCHEMES
+    known = CHUNK_SCHEMES if chunks else SCHEMES
     if scheme not in known:
         remedy = "Tags of the scheme 'none' mark no spans." if scheme == "none" else ""
         raise ArgumentError(where=f"{where}.scheme", got=scheme, wanted=f"one of {', '.join(known)}", remedy=remedy)
@@ -114,6 +115,33 @@ def check_convention(where: str, convention: str, scheme: str | None) -> None:
         raise ArgumentError(where=f"{where}.scheme", got=None, wanted="a scheme, to be strict by", remedy=remedy)
     if convention == "strict":
         check_scheme(where, str(scheme), chunks=True)
+
+
+def first_letters(tags: Sequence[str], found: Iterable[Span]) -> Iterator[tuple[Span, str]]:
+    """The spans at whose beginning IOB1 and IOB2 differ, which touch no other of their type before, and the letter.
+
+    Args:
+        tags: of a sentence.
+        found: its spans, in their order.
+
+    >>> tags = ["B-PER", "B-PER", "O", "I-LOC"]
+    >>> [(span.type, letter) for span, letter in first_letters(tags, spans(tags))]
+    [('PER', 'B'), ('LOC', 'I')]
+    """
+    before = Span("", 0, 0)
+    for span in found:
+        if before.stop != span.start or before.type != span.type:
+            yield span, split_tag(tags[span.start])[0]
+        before = span
+
+
+def _without_idle(tags: Sequence[str], found: Sequence[Span]) -> list[str]:
+    """Tags of IOB1 with an I for every B that does not divide two spans."""
+    written = list(tags)
+    for span, letter in first_letters(tags, found):
+        if letter == "B":
+            written[span.start] = f"I-{span.type}"
+    return written
 
 
 def _conll_spans(tags: Sequence[str]) -> tuple[Span, ...]:

@@ -3,7 +3,8 @@
 ========  ==========================================================================================================
 IOB1      ``I-X`` in a span of type X, ``B-X`` at its first token where it touches another one of the same type
 IOB2      ``B-X`` at the first token of every span, ``I-X`` at the others; also called BIO
-BIOES     ``S-X`` for a span of one token; else ``B-X`` at the first, ``E-X`` at the last, ``I-X`` between; or IOBES
+BIOES     ``S-X`` for a span of one token; else ``B-X`` at the first, ``E-X`` at the last, ``I-X`` between; or IOBES;
+          BILOU is the same in other letters, and read as BIOES: ``L-X`` for ``E-X``, ``U-X`` for ``S-X``
 none      tags that mark no spans, such as parts of speech
 ========  ==========================================================================================================
 
@@ -12,14 +13,18 @@ Every scheme has ``O`` for a token that is in no span.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from statewise.data.spans import OUTSIDE, check_scheme, spans, split_tag, write_tags
+from statewise.data.spans import OUTSIDE, check_scheme, first_letters, spans, split_tag, write_tags
 from statewise.errors import ArgumentError
 
 LETTERS = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
+#: What BILOU calls the letters of BIOES.
+BILOU = {"L": "E", "U": "S"}
 _ALL = "BIES"
+_CLEAR = 10  # so many spans begin with I for each that begins with an idle B, or IOB1 is not what is meant
 
 
 class Fault(NamedTuple):
@@ -61,10 +66,14 @@ def convert_tags(tags: Sequence[str], source: str, target: str) -> tuple[str, ..
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> str:
-    """The scheme that all these tags agree with.
+    """The scheme that these tags are in, but for slips.
 
     ``"none"`` if no tag looks like that of a span (a letter B, I, E or S, a hyphen, a type). Else ``"bioes"`` if there
-    is an E or an S; ``"iob2"`` if every span begins with a B; ``"iob1"`` otherwise.
+    is an E or an S. Else what spans begin with tells, but for those that touch one of their type: ``"iob1"`` if it is
+    I, and at most a tenth as often B, as twice in CoNLL-2003; ``"iob2"`` otherwise, so that a stray I after an O does
+    not make IOB1 of it, but is what `find_malformed` finds.
+
+    Of BILOU make BIOES first: `from_bilou`.
 
     Args:
         sentences: the tags of each sentence.
@@ -79,7 +88,26 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> str:
         return "iob2" if distinct == {OUTSIDE} else "none"
     if any(split_tag(tag)[0] in ("E", "S") for tag in distinct if _marks_span(tag, _ALL)):
         return "bioes"
-    return "iob1" if find_malformed(rows, "iob2") else "iob2"
+    begun = Counter(letter for row in rows for _, letter in first_letters(row, spans(row)))
+    return "iob1" if begun["I"] and begun["I"] >= _CLEAR * begun["B"] else "iob2"
+
+
+def from_bilou(sentences: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...] | None:
+    """Tags of BILOU as those of BIOES; None if these are not BILOU's: no L and no U, or other letters too.
+
+    Args:
+        sentences: the tags of each sentence.
+
+    >>> from_bilou([["B-PER", "L-PER", "U-LOC"]]), from_bilou([["B-PER", "E-PER"]])
+    ((('B-PER', 'E-PER', 'S-LOC'),), None)
+    """
+    distinct = {tag for row in sentences for tag in row}
+    if not any(_marks_span(tag, "LU") for tag in distinct):
+        return None
+    if not all(tag == OUTSIDE or _marks_span(tag, "BILU") for tag in distinct):
+        return None
+    written = {tag: "-".join((BILOU.get(tag[0], tag[0]), tag[2:])) if tag != OUTSIDE else tag for tag in distinct}
+    return tuple(tuple(written[tag] for tag in row) for row in sentences)
 
 
 def find_unknown(sentences: Sequence[Sequence[str]], scheme: str) -> Fault | None:

@@ -55,14 +55,15 @@ def column_sentences(
         comments: whether lines that begin with ``#`` are comments; with tabs only those that have none.
 
     Raises:
-        DataError: a row has more or fewer columns than the first, or a token or a tag is missing.
+        DataError: a row has more or fewer columns than the first, or a token or a tag is missing, or a line has a
+            carriage return inside.
     """
     reader = _Rows(path, token, tag)
     rows: list[tuple[int, str, str]] = []
-    for line, content in enumerate(Text(path=path).lines(), start=1):
+    for line, content in whole_lines(path):
         if comments and content.startswith("#") and not reader.is_row(content):
             continue
-        blank = not content.strip(" \t\r")
+        blank = not content.strip(" \t")
         document = not blank and documents == "drop" and DOCUMENT in content and DOCUMENT in _BLANKS.split(content)
         if not blank and not document:
             rows.append((line, *reader.row(line, content)))
@@ -71,6 +72,25 @@ def column_sentences(
             rows = []
     if rows:
         yield reader.sentence(rows)
+
+
+def whole_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""The lines of a file and their numbers, from 1.
+
+    Args:
+        path: the file, plain or compressed.
+
+    Raises:
+        DataError: a line has a ``"\r"`` inside: to some programs it ends there, and here it would be part of a word.
+    """
+    for line, content in enumerate(Text(path=path).lines(), start=1):
+        if "\r" not in content:
+            yield line, content
+        elif not content.strip(" \t\r"):
+            yield line, ""
+        else:
+            remedy = "Remove it; or, if every line ends so, convert them: `tr '\\r' '\\n'`."
+            refuse_row(path, line, "a carriage return (\\r) inside", "lines that end in \\n or \\r\\n", remedy)
 
 
 class _Rows:
@@ -96,7 +116,13 @@ class _Rows:
             remedy = "If it is a comment, say comments=True." if content.startswith("#") else ""
             refuse_row(self._path, line, f"{len(fields)} columns", f"{width}, as in the first row", remedy)
         token = self._field(line, fields, self._token, "token")
-        return token, "" if self._tag is None else self._field(line, fields, self._tag, "tag")
+        if self._tag is None:
+            return token, ""
+        found = self._field(line, fields, self._tag, "tag")
+        if self._token % width == self._tag % width:
+            got, wanted = f"column {self._token % width} of {width} for both", "a token and its tag in two columns"
+            refuse_row(self._path, line, got, wanted, "Say which ones are meant: token=... and tag=..., from 0.")
+        return token, found
 
     def sentence(self, rows: list[tuple[int, str, str]]) -> RawSentence:
         lines, tokens, tags = zip(*rows, strict=True)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from statewise.data.spans import SCHEMES
 from statewise.data.tables import Column, name_ending, refuse_row, without_archive
-from statewise.data.tag_schemes import Fault, detect_scheme, find_malformed, find_unknown
+from statewise.data.tag_schemes import Fault, detect_scheme, find_malformed, find_unknown, from_bilou
 from statewise.data.tagged import Rows, TaggedSentences
-from statewise.data.tagged_columns import DOCUMENT, RawSentence, column_sentences, split_blanks
+from statewise.data.tagged_columns import DOCUMENT, RawSentence, column_sentences, split_blanks, whole_lines
 from statewise.data.tagged_tables import json_sentences, name_of, names_tagged, table_sentences
 from statewise.data.text import Text
 from statewise.errors import ArgumentError, DataError
+from statewise.models.lexicon import SCHEMES
 
 KINDS = ("columns", "jsonl", "csv", "tsv")
+#: What may be said of the scheme of a file.
+READ_SCHEMES = ("auto", *SCHEMES, "bilou")
+
+_AS_BIOES = ("auto", "bioes", "bilou")  # of which BILOU's letters are read as those of BIOES
+_SURROGATE = "\ud800-\udfff"  # half a character, which JSON can write and no file in UTF-8 can hold
+_NO_CHARACTER = re.compile(f"[{_SURROGATE}]")
+_NO_TOKEN = re.compile(f"[\r\n{_SURROGATE}]")
+_NO_TAG = re.compile(rf"[\s{_SURROGATE}]")
 
 
 def read_tagged(
@@ -50,19 +59,22 @@ def read_tagged(
             first one. In tables by name or place, in objects by name; None for one of the usual names.
         tag: where the tags are, likewise; in columns None is for the last one.
         sentence: where a table has the name or the number of a token's sentence; None for one of the usual names.
-        scheme: ``"iob1"``, ``"iob2"``, ``"bioes"`` or ``"none"``; ``"auto"`` finds it out, see `detect_scheme`.
+        scheme: ``"iob1"``, ``"iob2"``, ``"bioes"`` or ``"none"``; ``"auto"`` finds it out, see `detect_scheme`. Tags
+            of BILOU become those of BIOES, with ``"auto"``, ``"bioes"`` and ``"bilou"``.
         malformed: what to do about a tag that cannot stand where it does, such as an I of IOB2 after an O: ``"refuse"``
             it, or ``"repair"`` it by the rules of conlleval.
         documents: ``"drop"`` leaves out the lines of ``-DOCSTART-`` that divide documents; ``"keep"`` has each as a
             sentence.
         comments: whether lines in columns that begin with ``#`` are comments; in columns with tabs only those without
-            a tab.
+            a tab. Otherwise such a line is a row whose token begins with ``#``, and refused only if it has more or
+            fewer columns than others, or if its last word is no tag: ``# #`` is a row of published data.
         tag_names: the names of tags that JSONL has as numbers, in order.
         kind: ``"columns"``, ``"jsonl"``, ``"csv"`` or ``"tsv"``, where the name does not say.
         name: what to call the sentences; None for the name of the file.
 
     Raises:
-        DataError: the file is absent or malformed; names the line and the field.
+        DataError: the file is absent or malformed; names the line and the field. So is a token with a line end and a
+            tag with white space: neither could be written in columns.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -71,8 +83,8 @@ def read_tagged(
     ...     read_tagged(path)
     TaggedSentences(two.conll: 2 sentences, 3 tokens, 1 LOC, 1 PER; iob1)
     """
-    if scheme not in ("auto", *SCHEMES):
-        raise ArgumentError(where="read_tagged.scheme", got=scheme, wanted=f"one of auto, {', '.join(SCHEMES)}")
+    if scheme not in READ_SCHEMES:
+        raise ArgumentError(where="read_tagged.scheme", got=scheme, wanted=f"one of {', '.join(READ_SCHEMES)}")
     if malformed not in ("refuse", "repair"):
         raise ArgumentError(where="read_tagged.malformed", got=malformed, wanted="'refuse' or 'repair'")
     source = _Source("read_tagged", Path(path), kind or _kind(Path(path)), documents, comments)
@@ -80,14 +92,21 @@ def read_tagged(
     if not raw:
         raise DataError(where=str(path), got="no sentences", wanted="a token and its tag in each row")
     tags = tuple(tuple(found.tags) for found in raw)
-    found = detect_scheme(tags) if scheme == "auto" else scheme
+    bilou = from_bilou(tags) if scheme in _AS_BIOES else None
+    tags = tags if bilou is None else bilou
+    found = detect_scheme(tags) if scheme == "auto" else scheme.replace("bilou", "bioes")
     if fault := find_unknown(tags, found):
-        remedy = "If the tags mark no spans, say scheme='none'."
+        comment = source.kind == "columns" and raw[fault.sentence].tokens[fault.token].startswith("#")
+        remedy = (
+            "If it is a comment, say comments=True." if comment else "If the tags mark no spans, say scheme='none'."
+        )
         source.refuse(raw, fault, remedy if found != "none" else "")
     read = TaggedSentences(_tokens(raw), tags, found, without_archive(Path(path)) if name is None else name)
     if fault := find_malformed(tags, found):
         if malformed == "refuse":
-            source.refuse(raw, fault, "Say malformed='repair' to read it as conlleval does, or another scheme.")
+            letters = "" if bilou is None else "L is read as E, and U as S. "
+            remedy = "Say malformed='repair' to read it as conlleval does, or another scheme."
+            source.refuse(raw, fault, letters + remedy)
         return read.converted(found)
     return read
 
@@ -127,7 +146,7 @@ def read_sentences(
     place = Path(path)
     found = kind or ("text" if name_ending(place) == "txt" else _kind(place))
     if found == "text":
-        rows = tuple(tuple(tokens) for line in Text(path=place).lines() if (tokens := split_blanks(line)))
+        rows = tuple(tuple(tokens) for _, line in whole_lines(place) if (tokens := split_blanks(line)))
     else:
         source = _Source("read_sentences", place, found, documents, comments)
         rows = _tokens(list(source.sentences(token, None, sentence, tagged=False, tag_names=None)))
@@ -161,7 +180,11 @@ class _Source:
         tagged: bool,
         tag_names: Sequence[str] | None,
     ) -> Iterator[RawSentence]:
-        """The sentences; those that only begin a document are left out where that is wanted, in whatever form."""
+        """The sentences; those that only begin a document are left out where that is wanted, in whatever form.
+
+        Raises:
+            DataError: the file is malformed, or a token or a tag has a sign that no column can hold.
+        """
         if self.kind == "jsonl":
             names = (name_of(f"{self.caller}.{what}", asked) for what, asked in (("token", token), ("tag", tag)))
             found = json_sentences(self.path, *names, tagged=tagged, tag_names=tag_names)
@@ -173,7 +196,13 @@ class _Source:
                 wanted = "the place of a column, from 0: a file in columns has no names"
                 raise ArgumentError(where=f"{self.caller}.token and tag", got=(token, tag), wanted=wanted)
             found = column_sentences(self.path, token=token, tag=tag, documents=self.documents, comments=self.comments)
-        return (each for each in found if self.documents == "keep" or tuple(each.tokens) != (DOCUMENT,))
+        for each in found:
+            if self.documents == "drop" and tuple(each.tokens) == (DOCUMENT,):
+                continue
+            # Whoever only tags sentences may write them as objects, which hold line ends.
+            self._check_signs(each, each.tokens, _NO_TOKEN if tagged else _NO_CHARACTER, "token")
+            self._check_signs(each, each.tags, _NO_TAG, "tag")
+            yield each
 
     def refuse(self, raw: list[RawSentence], fault: Fault, remedy: str) -> NoReturn:
         """Raise the error of a tag, with the line that it stands in."""
@@ -181,6 +210,13 @@ class _Source:
         several = len(set(found.lines)) == 1 < len(found.tokens)
         got = f"{fault.got} for token {fault.token}" if several else fault.got
         refuse_row(self.path, found.lines[fault.token], got, fault.wanted, remedy, field=found.field)
+
+    def _check_signs(self, found: RawSentence, words: Sequence[str], refused: re.Pattern[str], what: str) -> None:
+        if not refused.search("".join(words)):
+            return
+        place = next(place for place, word in enumerate(words) if refused.search(word))
+        wanted = f"a {what} " + ("without white space" if what == "tag" else "without line ends, of whole characters")
+        refuse_row(self.path, found.lines[place], f"{words[place]!a} as {what} {place}", wanted)
 
     def _has_header(self, *asked: Column | None) -> bool:
         if any(isinstance(column, str) for column in asked):

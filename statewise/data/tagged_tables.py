@@ -16,7 +16,10 @@ MANY_TOKENS, MANY_TAGS = ("tokens", "words", "text"), ("tags", "labels", "ner_ta
 ONE_TOKEN, ONE_TAG = ("token", "word"), ("tag", "label", "ner_tag", "ner")
 SENTENCES = ("sentence", "sentence_id", "sent_id", "sentence #", "sentence_number")
 
-_SAY = "Say token=..., tag=... and, with a token a row, sentence=...: the names of the columns."
+_LAYOUTS = (
+    "A table has a token a row, with columns called sentence, token and tag, the first one with the number of the "
+    "sentence; or a sentence a row, with columns called tokens and tags, and blanks between."
+)
 
 
 def names_tagged(row: Sequence[str]) -> bool:
@@ -42,7 +45,7 @@ def json_sentences(
         tag_names: the names of tags that are numbers.
     """
     for line, found in json_objects(path):
-        token = token or _entry(path, line, found, MANY_TOKENS)
+        token = token or _entry(path, line, found, MANY_TOKENS, "token")
         tokens = _many(path, line, token, found, None)
         if not tokens:
             refuse_row(path, line, "none", "one token or more", field=token)
@@ -51,7 +54,9 @@ def json_sentences(
         if not tagged:
             yield RawSentence(tokens, (), [line] * len(tokens))
             continue
-        tag = tag or _entry(path, line, found, MANY_TAGS)
+        tag = tag or _entry(path, line, found, MANY_TAGS, "tag")
+        if tag == token:
+            refuse_row(path, line, f"{tag!r} for both", "tokens and tags in two entries")
         tags = _many(path, line, tag, found, tag_names)
         if len(tags) != len(tokens):
             refuse_row(path, line, f"{len(tags)} tags", f"{len(tokens)}, one for each token", field=tag)
@@ -86,13 +91,18 @@ def table_sentences(
         numbered = None
     whole = sentence is None and (numbered is None or place_of(MANY_TOKENS, names) is not None)
     usual = (MANY_TOKENS, MANY_TAGS + ONE_TAG) if whole else (ONE_TOKEN, ONE_TAG + MANY_TAGS)
-    at = _place(path, line, names, token, usual[0], "tokens")
-    tag_at = _place(path, line, names, tag, usual[1], "tags") if tagged else None
+    at = _place(path, line, names, token, usual[0], "token")
+    tag_at = _place(path, line, names, tag, usual[1], "tag") if tagged else None
+    if at == tag_at:
+        refuse_row(path, line, f"{names[at]!r} for both", "tokens and tags in two columns")
+    if whole and place_of(ONE_TOKEN, [names[at]]) is not None:
+        # Each row would become a sentence of one word.
+        refuse_row(path, line, f"a column {names[at]!r}, and none of sentences", "where each sentence ends", _LAYOUTS)
     checked = _of_width(path, rows, names)
     if whole:
         yield from _whole_rows(path, checked, names, at, tag_at)
     else:
-        sentence_at = _place(path, line, names, sentence, SENTENCES, "sentences")
+        sentence_at = _place(path, line, names, sentence, SENTENCES, "sentence")
         yield from _token_rows(path, checked, names, at, tag_at, sentence_at)
 
 
@@ -154,20 +164,22 @@ def _of_width(path: Path, rows: Iterator[tuple[int, list[str]]], names: list[str
 def _place(path: Path, line: int, names: list[str], asked: Column | None, usual: tuple[str, ...], what: str) -> int:
     if isinstance(asked, int):
         if not -len(names) <= asked < len(names):
-            refuse_row(path, line, f"{len(names)} fields", f"a column {asked} of {what}, counted from 0")
+            refuse_row(path, line, f"{len(names)} fields", f"a column {asked} of {what}s, counted from 0")
         return asked % len(names)
     place = place_of(usual if asked is None else (asked,), names)
     if place is None:
-        wanted = f"a column {asked!r}" if asked else f"a column of {what}, called {' or '.join(usual)}"
-        refuse_row(path, line, ", ".join(map(repr, names)), wanted, _SAY)
+        wanted = f"a column {asked!r}" if asked else f"a column of {what}s, called {' or '.join(usual)}"
+        single = what == "token" and usual == MANY_TOKENS and place_of(ONE_TOKEN, names) is not None
+        remedy = _LAYOUTS if single else f"Say {what}=..., the name of the column."
+        refuse_row(path, line, ", ".join(map(repr, names)), wanted, remedy)
     return place
 
 
-def _entry(path: Path, line: int, found: dict[str, Any], usual: tuple[str, ...]) -> str:
+def _entry(path: Path, line: int, found: dict[str, Any], usual: tuple[str, ...], what: str) -> str:
     at = place_of(usual, list(found))
     if at is None:
         got = f"only {', '.join(map(repr, found))}" if found else "nothing"
-        refuse_row(path, line, got, f"an entry {' or '.join(usual)}", "Say token=... and tag=..., the names.")
+        refuse_row(path, line, got, f"an entry {' or '.join(usual)}", f"Say {what}=..., the name of the entry.")
     return list(found)[at]
 
 

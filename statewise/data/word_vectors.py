@@ -18,19 +18,9 @@ from jaxtyping import Bool, Float32
 from statewise.data.tables import name_ending, refuse_row, without_archive
 from statewise.data.text import Text
 from statewise.errors import ArgumentError, DataError, LengthError
+from statewise.models.lexicon import spellings
 
-_DIGIT = re.compile("[0-9]")
 _SHOWN = 40
-
-
-def spellings(word: str) -> tuple[str, str, str, str]:
-    """How a word is looked up, in this order: as it is, in lower case, with its digits as 0, and both.
-
-    >>> spellings("Boeing747")
-    ('Boeing747', 'boeing747', 'Boeing000', 'boeing000')
-    """
-    lower = word.lower()
-    return word, lower, _DIGIT.sub("0", word), _DIGIT.sub("0", lower)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

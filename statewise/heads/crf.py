@@ -10,7 +10,7 @@ from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.heads.crf_constraints import Constraints
 from statewise.heads.crf_decode import k_best_paths
 from statewise.heads.crf_fast import choose, walk
-from statewise.heads.crf_reference import NEVER, Scores, forward_scores, log_sum_exp
+from statewise.heads.crf_reference import NEVER, Scores, forward_scores
 from statewise.heads.crf_score import check_tags, path_score
 from statewise.heads.crf_span import Span
 
@@ -188,6 +188,8 @@ class CRF(nn.Module):
     def decode(self, emissions: Emissions, lengths: Lengths | None = None) -> tuple[Tags, PerSequence]:
         """The best sequence of tags, -1 beyond its end, and its score (Viterbi's algorithm).
 
+        Where the constraints allow no sequence of that length the score is -inf, and all tags are -1.
+
         Args:
             emissions: E.
             lengths: of the sequences; None means that all are full.
@@ -204,7 +206,7 @@ class CRF(nn.Module):
         Args:
             emissions: E.
             lengths: of the sequences; None means that all are full.
-            k: how many. Where fewer are possible, the score is -inf and the tags are -1.
+            k: how many. Where fewer are possible, or none, the score of the rest is -inf and their tags are -1.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ArgumentError(where="CRF.k_best.k", got=k, wanted="a whole number of at least 1")
@@ -219,9 +221,11 @@ class CRF(nn.Module):
             emissions: E.
             lengths: of the sequences; None means that all are full.
         """
-        with torch.enable_grad():
-            leaf = self.alike(emissions)[0].detach().requires_grad_()
-            total = self.log_partition(leaf, lengths).sum()
+        span, (wide, scores) = self._span(emissions, lengths), self.alike(emissions)
+        # What was made in inference mode cannot have a gradient; a copy that is made outside it can.
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = _trackable(wide).requires_grad_()
+            total = walk(leaf, Scores(*map(_trackable, scores)), span, self.engine, every=False).sum()
             (found,) = torch.autograd.grad(total, leaf)
         return found
 
@@ -240,9 +244,9 @@ class CRF(nn.Module):
         span = self._span(emissions, lengths)
         later = self.marginals(emissions, lengths)[1:]
         emissions, scores = self.alike(emissions)
-        routes = forward_scores(emissions, scores, span.inside)[:-1].unsqueeze(-1) + scores.transitions
-        shares = (routes - log_sum_exp(routes, -2).unsqueeze(-2)).exp()
-        return torch.where(later.unsqueeze(-2) > 0, shares * later.unsqueeze(-2), 0.0)
+        reached = forward_scores(emissions, scores, span.inside, level=True)[:-1]
+        shares = (reached.unsqueeze(-1) + scores.transitions).softmax(-2)
+        return torch.where(later.unsqueeze(-2) == 0, 0.0, shares * later.unsqueeze(-2))
 
     def plan(self, emissions: Emissions) -> str:
         """Which engine serves such emissions and, of each faster one, why it does not.
@@ -290,6 +294,10 @@ class CRF(nn.Module):
         wide, scores = self.alike(emissions)
         half = emissions.dtype in (torch.bfloat16, torch.float16) and scores.start.dtype == torch.float32
         return emissions if half else wide, scores
+
+
+def _trackable(values: Tensor) -> Tensor:
+    return values.detach().clone() if values.is_inference() else values.detach()
 
 
 def _moved(constraints: Constraints | None) -> Constraints | None:

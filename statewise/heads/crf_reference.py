@@ -41,7 +41,11 @@ def log_sum_exp(values: Float[Tensor, "*size"], dim: int) -> Float[Tensor, "*res
 
 
 def forward_scores(
-    emissions: Float[Tensor, "steps batch tags"], scores: Scores, inside: Bool[Tensor, "steps batch"]
+    emissions: Float[Tensor, "steps batch tags"],
+    scores: Scores,
+    inside: Bool[Tensor, "steps batch"],
+    *,
+    level: bool = False,
 ) -> Float[Tensor, "steps batch tags"]:
     """``alpha_t[j] = E_t[j] + log sum_i exp(alpha_{t-1}[i] + A[i, j])``, ``alpha_1 = start + E_1``.
 
@@ -49,17 +53,25 @@ def forward_scores(
         emissions: E; whatever lies beyond the end of a sequence is not looked at.
         scores: A and start.
         inside: which steps are there; a sequence that has ended keeps its last alpha.
+        level: whether the largest alpha of every step is set to 0, where only their differences are wanted: a sum that
+            grows over many steps would lose their digits.
 
     >>> E, zero = torch.zeros(2, 1, 3), torch.zeros(3)
     >>> forward_scores(E, Scores(torch.zeros(3, 3), zero, zero), torch.ones(2, 1, dtype=torch.bool))[1, 0].exp().round()
     tensor([3., 3., 3.])
     """
     emissions = torch.where(inside.unsqueeze(-1), emissions, 0.0)
-    alphas = [scores.start + emissions[0]]
+    alphas = [_levelled(scores.start + emissions[0]) if level else scores.start + emissions[0]]
     for step in range(1, len(emissions)):
         moved = emissions[step] + log_sum_exp(alphas[-1].unsqueeze(-1) + scores.transitions, -2)
+        moved = _levelled(moved) if level else moved
         alphas.append(torch.where(inside[step].unsqueeze(-1), moved, alphas[-1]))
     return torch.stack(alphas)
+
+
+def _levelled(alpha: Tensor) -> Tensor:
+    most = alpha.amax(-1, keepdim=True)
+    return alpha - torch.where(most == NEVER, 0.0, most)
 
 
 def prefix_log_partitions(

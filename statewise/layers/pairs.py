@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from statewise.engine import Array, Drawn, Layout, Member, Mixed, Recurrence, deal, project
+from statewise.engine import Drawn, Layout, Member, Mixed, Recurrence, deal, project
+from statewise.engine.layout import Array
 from statewise.errors import ShapeError
 from statewise.layers.batch import Batch
 from statewise.transforms import Pairing
@@ -59,13 +60,15 @@ class Paired:
 
     def start(self, states: Tensor) -> Tensor:
         """The initial states of the pairs, from those of the sequences, mixed by the coefficients of the first step."""
-        weight = self.coefficients.rows[: self.batch.layout.batch].to(states.dtype)
-        first, second = (states.index_select(1, member.to(states.device)) for member in self.members)
-        return weight * first + (1 - weight) * second
+        weight = self.coefficients.rows[: self.batch.layout.batch]
+        first, second = (states.index_select(1, member.to(states.device, non_blocking=True)) for member in self.members)
+        return (weight * first + (1 - weight) * second).to(states.dtype)
 
     def of_first(self, states: Tensor) -> Tensor:
         """Of something of every sequence, in the user's order, that of the first member of every pair."""
-        return states if self.shown is None else states.index_select(1, self.shown.to(states.device))
+        if self.shown is None:
+            return states
+        return states.index_select(1, self.shown.to(states.device, non_blocking=True))
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,11 @@ def _sorted_by(batch: Batch, order: Array) -> Batch:
 
 
 def _coefficients(pairing: Pairing, layout: Layout, order: Array, batch: Batch) -> Drawn:
+    """The coefficients as a column, in at least single precision, as the weights of the labels have it.
+
+    Triton's kernels take them so, and compute with them in single precision. The other engines compute all of a layer
+    in one dtype: of a layer in half precision they round these, too.
+    """
     weights, like = pairing.coefficients, batch.rows
     if weights.shape[0] not in (1, layout.steps, batch.layout.steps):
         raise ShapeError(
@@ -178,7 +186,7 @@ def _coefficients(pairing: Pairing, layout: Layout, order: Array, batch: Batch) 
             got=tuple(weights.shape),
             wanted=f"1 or {layout.steps} steps, as the longest pair has",
         )
-    weights = weights[: layout.steps].to(like.dtype).unsqueeze(2)
+    weights = weights[: layout.steps].to(torch.promote_types(like.dtype, torch.float32)).unsqueeze(2)
     if not (order == np.arange(len(order))).all():
         weights = weights.index_select(1, torch.from_numpy(order).to(weights.device, non_blocking=True))
     constant = weights.shape[0] == 1 and layout.steps > 1

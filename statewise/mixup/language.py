@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from statewise.errors import ArgumentError
 from statewise.mixup.pairs import Pairs
 from statewise.mixup.sites import Mixup
 from statewise.mixup.states import detached
@@ -19,12 +20,14 @@ class Carried:
     """What one segment hands to the next.
 
     Attributes:
-        state: of the pairs, before the output of the sequences; without gradient.
-        pairs: of the segment; the next one keeps them, since a mixed state has one partner.
+        state: without gradient.
+        pairs: of the segment; the next one keeps them where the state is mixed, since such a state has one partner.
+        mixed: whether the state is that of the pairs; before the output and in eval mode it is that of the texts.
     """
 
     state: Any
     pairs: Pairs
+    mixed: bool
 
 
 def run_segment(
@@ -39,7 +42,8 @@ def run_segment(
 
     Mixed inputs and mixing through time carry a mixed state: partners persist, and the chain of coefficients goes on
     from the last one, until a segment is given nothing. Mixing before the output carries the state of every text, so
-    its partners are drawn anew. In eval mode every text is alone.
+    its partners are drawn anew. In eval mode every text is alone; a segment in training that follows begins with new
+    pairs. A mixed state cannot go on in eval mode, nor before the output: it belongs to no text.
 
     Args:
         mix: where to mix.
@@ -59,8 +63,17 @@ def run_segment(
     >>> carried.pairs
     Pairs('input', pairs=4, steps=7, sequences=4)
     """
-    state, pairs = (None, None) if carried is None else (carried.state, carried.pairs)
-    goes_on = layer.training and pairs is not None and pairs.process is not None and mix.site != "pre_output"
-    following = pairs.next(len(inputs), generator=generator) if goes_on and pairs is not None else None
-    mixed = mix.run(layer, inputs, state, generator=generator, pairs=following)
-    return mixed.output, Carried(detached(mixed.state), mixed.pairs)
+    mixes = layer.training and mix.site != "pre_output"
+    following = None
+    if carried is not None and carried.mixed:
+        if not mixes:
+            raise ArgumentError(
+                where="run_segment.carried",
+                got="the state of mixed pairs " + ("before the output" if layer.training else "in eval mode"),
+                wanted="the state of every text",
+                remedy="Begin with carried=None, and keep what training carries apart from what evaluation does.",
+            )
+        following = carried.pairs.next(len(inputs), generator=generator)
+    state = None if carried is None else carried.state
+    found = mix.run(layer, inputs, state, generator=generator, pairs=following)
+    return found.output, Carried(detached(found.state), found.pairs, mixes)

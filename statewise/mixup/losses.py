@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, DtypeError
 from statewise.heads.cross_entropy import at_least_single, cross_entropy
+from statewise.kernels import transformed
 
 REDUCTIONS = ("pair", "token", "none")
 
@@ -27,6 +28,7 @@ def mixed_cross_entropy(
     weights: tuple[Float[Tensor, " rows"], Float[Tensor, " rows"]],
     *,
     ignore_index: int = -100,
+    where: str = "labels",
 ) -> Weighted:
     """``w CE(p, y) + w' CE(p, y')``, which is the cross-entropy with the mixed label since that is linear in it.
 
@@ -35,22 +37,28 @@ def mixed_cross_entropy(
         labels: of the first and of the second member.
         weights: of these labels.
         ignore_index: a member with this label has weight 0; its partner keeps its own.
+        where: the argument that the labels came as, for errors. Those on a device are not looked at, since the host
+            would have to wait for them.
 
     >>> half = torch.full((1,), 0.5)
     >>> found = mixed_cross_entropy(torch.zeros(1, 4), (torch.tensor([0]), torch.tensor([3])), (half, half))
     >>> found.losses
     tensor([1.3863])
     """
+    labels = labels[0].long(), labels[1].long()
     first, second = (
         torch.where(label == ignore_index, 0, at_least_single(weight))
         for label, weight in zip(labels, weights, strict=True)
     )
+    for label, weight in zip(labels, (first, second), strict=True):
+        _check_range(label, weight > 0, logits.shape[1], ignore_index, where)
     # A label that does not count may be anything, and must not be looked up: its partner's takes its place.
-    lead = torch.where(first > 0, labels[0], torch.where(second > 0, labels[1], -100)).long()
-    trail = torch.where(second > 0, labels[1], lead).long()
+    lead = torch.where(first > 0, labels[0], torch.where(second > 0, labels[1], -100))
+    trail = torch.where(second > 0, labels[1], lead)
     # One normaliser serves both: CE(y') is CE(y) and the difference of their scores.
     both = logits.gather(1, torch.stack((lead, trail), 1).clamp(min=0))
-    apart = at_least_single(both[:, 0]) - at_least_single(both[:, 1])
+    # Where the first score is -inf its loss is infinite, and so is the whole; -inf less anything would make it NaN.
+    apart = torch.where(both[:, 0] == -torch.inf, 0, at_least_single(both[:, 0]) - at_least_single(both[:, 1]))
     losses = (first + second) * cross_entropy(logits, lead)
     return Weighted(losses + torch.where((first > 0) & (second > 0), second * apart, 0), first + second)
 
@@ -116,6 +124,35 @@ def reduced(found: Weighted, *, reduction: str, pairs: int) -> Float[Tensor, ""]
         return found.losses.sum() / pairs
     total = found.weights.sum()
     return found.losses.sum() / torch.where(total > 0, total, 1)
+
+
+def check_labels(where: str, labels: Tensor) -> None:
+    """Refuse labels that are no whole numbers.
+
+    >>> check_labels("Pairs.cross_entropy targets", torch.tensor([0, 1]))
+    """
+    if (
+        not isinstance(labels, Tensor)
+        or labels.is_floating_point()
+        or labels.is_complex()
+        or labels.dtype == torch.bool
+    ):
+        got = str(labels.dtype) if isinstance(labels, Tensor) else type(labels).__name__
+        raise DtypeError(where=where, got=got, wanted="a tensor of whole numbers, the classes")
+
+
+def _check_range(labels: Tensor, counts: Tensor, classes: int, ignore_index: int, where: str) -> None:
+    """Refuse labels that count and are no classes."""
+    if labels.device.type != "cpu" or torch.compiler.is_compiling() or transformed():
+        return
+    wrong = counts & ((labels < 0) | (labels >= classes))
+    if bool(wrong.any()):
+        raise ArgumentError(
+            where=where,
+            got=int(labels[wrong][0]),
+            wanted=f"classes from 0 to {classes - 1}, or {ignore_index} for labels that do not count",
+            remedy="Say which other number is padding: ignore_index=.",
+        )
 
 
 def check_reduction(where: str, reduction: str) -> None:

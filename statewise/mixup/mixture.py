@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
 
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.mixup.lengths import POLICIES, present, read_lengths, treat
 from statewise.mixup.pairing import checked_members
 from statewise.mixup.processes import CoefficientProcess, Constant
@@ -97,7 +97,7 @@ class Mixture:
         """
         choice("Pairs.policy", policy, POLICIES)
         choice("Pairs.site", site, SITES)
-        drawn = coefficients.detach().double().cpu()
+        drawn = _checked(coefficients)
         if lengths is None and first is not None:
             got, wanted = "None for pairs of chosen sequences", "the length of each sequence of the batch"
             raise ShapeError(where="Pairs.lengths", got=got, wanted=wanted)
@@ -108,8 +108,6 @@ class Mixture:
         if not len(first) == len(second) == drawn.shape[1]:
             got = f"{len(first)} first, {len(second)} second members, {drawn.shape[1]} columns of coefficients"
             raise ShapeError(where="Pairs", got=got, wanted="as many of each")
-        if not bool(((drawn >= 0) & (drawn <= 1)).all()):
-            raise ArgumentError(where="Pairs.coefficients", got="some beyond", wanted="numbers from 0 to 1")
         longest = int(own.max())
         treated = treat(policy, _rows(drawn, longest if steps is None else steps), own[first], own[second])
         if steps is not None and steps < longest:
@@ -193,7 +191,15 @@ class Mixture:
             layer=self.layer,
         )
 
-    def next(self: Kind, steps: int, *, generator: torch.Generator | None = None) -> Kind:
+    def next(
+        self: Kind,
+        steps: int,
+        *,
+        generator: torch.Generator | None = None,
+        padded: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Kind:
         """The same pairs in the next segment of a text, with the chain of coefficients going on.
 
         A state that is mixed must meet the same partner again; so segments of truncated backpropagation keep their
@@ -202,6 +208,9 @@ class Mixture:
         Args:
             steps: how many steps the segment has; all sequences have all of them.
             generator: a generator of the CPU; None means torch's global one.
+            padded: how many steps the padded segment has; None for no padding.
+            device: of coefficients and weights; None keeps it.
+            dtype: of coefficients and weights; None keeps it.
         """
         if self.process is None or bool((self.own_lengths != self.own_lengths[0]).any()):
             raise ArgumentError(
@@ -217,10 +226,11 @@ class Mixture:
             first=self.first,
             second=self.second,
             lengths=torch.full_like(self.own_lengths, steps),
+            steps=padded,
             site=self.site,
             layer=self.layer,
-            device=self.coefficients.device,
-            dtype=self.coefficients.dtype,
+            device=self.coefficients.device if device is None else device,
+            dtype=self.coefficients.dtype if dtype is None else dtype,
             process=self.process,
             continues=True,
         )
@@ -286,6 +296,26 @@ class Mixture:
     @staticmethod
     def _on(x: Tensor, members: Tensor) -> Tensor:
         return members.to(x.device, non_blocking=True)
+
+
+def _checked(coefficients: Tensor) -> Tensor:
+    """Coefficients in float64 on the CPU, refused if they are none."""
+    where = "Pairs.coefficients"
+    if not isinstance(coefficients, Tensor) or not coefficients.is_floating_point():
+        got = str(coefficients.dtype) if isinstance(coefficients, Tensor) else type(coefficients).__name__
+        raise DtypeError(where=where, got=got, wanted="a tensor of real numbers")
+    if coefficients.ndim != 2 or not len(coefficients):
+        raise ShapeError(
+            where=where,
+            got=tuple(coefficients.shape),
+            wanted="(steps, pairs), at least one step",
+            remedy="One coefficient a pair is coefficients.expand(steps, -1)." if coefficients.ndim == 1 else "",
+        )
+    drawn = coefficients.detach().double().cpu()
+    wrong = ~((drawn >= 0) & (drawn <= 1))
+    if bool(wrong.any()):
+        raise ArgumentError(where=where, got=float(drawn[wrong][0]), wanted="numbers from 0 to 1")
+    return drawn
 
 
 def _rows(drawn: Tensor, steps: int) -> Tensor:

@@ -106,6 +106,7 @@ RULES: dict[str, Rule] = {
     "sorted": neighbours,
     "double_sorted": double_sorted,
 }
+PAIRINGS = tuple(RULES)
 
 
 def pair(rule: str | Rule, lengths: Lengths, generator: torch.Generator | None = None) -> Couples:
@@ -119,6 +120,7 @@ def pair(rule: str | Rule, lengths: Lengths, generator: torch.Generator | None =
     >>> pair(lambda lengths, generator: (torch.tensor([0]), torch.tensor([1])), torch.tensor([3, 4])).second
     tensor([1])
     """
+    check_rule("pairing", rule)
     found = (RULES[rule] if isinstance(rule, str) else rule)(lengths, generator)
     first, second = (checked_members(side, len(lengths), where="pairing") for side in found)
     if len(first) != len(second) or not len(first):
@@ -131,8 +133,13 @@ def check_rule(where: str, rule: object) -> None:
 
     >>> check_rule("InputMixup.pairing", "permute")
     """
-    if not callable(rule) and rule not in RULES:
-        raise ArgumentError(where=where, got=rule, wanted=f"one of {', '.join(RULES)}, or a function")
+    if not callable(rule) and not (isinstance(rule, str) and rule in RULES):
+        raise ArgumentError(
+            where=where,
+            got=rule,
+            wanted=f"one of {', '.join(PAIRINGS)}, or a function",
+            remedy="For pairs that are known give Pairs.of(...) to a call, as pairs=.",
+        )
 
 
 def checked_members(members: Tensor, batch: int, *, where: str) -> Members:

@@ -59,9 +59,11 @@ class Pairs(Mixture):
         >>> pairs.cross_entropy(torch.zeros(3, 2, 4), torch.zeros(3, 2, dtype=torch.long))
         tensor(4.1589)
         """
-        losses.check_reduction("Pairs.cross_entropy", reduction)
-        rows, labels, weights = self._labelled(logits, targets, where="Pairs.cross_entropy")
-        found = losses.mixed_cross_entropy(rows, labels, weights, ignore_index=ignore_index)
+        where = "Pairs.cross_entropy"
+        losses.check_reduction(where, reduction)
+        losses.check_labels(f"{where} targets", targets)
+        rows, labels, weights = self._labelled(logits, targets, where=where)
+        found = losses.mixed_cross_entropy(rows, labels, weights, ignore_index=ignore_index, where=f"{where} targets")
         return self._reduced(found, reduction)
 
     def language(
@@ -98,10 +100,19 @@ class Pairs(Mixture):
 
         Karamzade et al. 2020, Remark 1.
         """
-        losses.check_reduction("Pairs.classification", reduction)
+        where = "Pairs.classification"
+        losses.check_reduction(where, reduction)
+        losses.check_labels(f"{where} labels", labels)
+        if logits.ndim != 2 or len(logits) != len(self):
+            raise ShapeError(where=where, got=tuple(logits.shape), wanted=f"({len(self)}, classes) of the pairs")
+        if tuple(labels.shape) != (len(self.own_lengths),):
+            wanted = f"({len(self.own_lengths)},), those of the sequences"
+            raise ShapeError(where=f"{where} labels", got=tuple(labels.shape), wanted=wanted)
         own = self.mean_coefficient.to(logits.device)
         both = self._both(labels, logits)
-        found = losses.mixed_cross_entropy(logits, both, (own, 1 - own), ignore_index=ignore_index)
+        found = losses.mixed_cross_entropy(
+            logits, both, (own, 1 - own), ignore_index=ignore_index, where=f"{where} labels"
+        )
         return found.losses if reduction == "none" else losses.reduced(found, reduction=reduction, pairs=len(self))
 
     def squared_error(
@@ -119,6 +130,9 @@ class Pairs(Mixture):
             reduction: as for :meth:`cross_entropy`.
         """
         losses.check_reduction("Pairs.squared_error", reduction)
+        if targets.ndim != 3 or targets.shape[2:] != outputs.shape[2:]:
+            got, wanted = tuple(targets.shape), f"(steps, batch, {outputs.shape[-1]}), the width of the outputs"
+            raise ShapeError(where="Pairs.squared_error targets", got=got, wanted=wanted)
         rows, both, weights = self._labelled(outputs, targets, where="Pairs.squared_error")
         return self._reduced(losses.mixed_squared_error(rows, both, weights), reduction)
 
@@ -168,6 +182,8 @@ class Pairs(Mixture):
             reduction: as for :meth:`cross_entropy`.
         """
         losses.check_reduction("Pairs.weighted", reduction)
+        for name, side in (("of_first", of_first), ("of_second", of_second)):
+            self._check_rows(side, where=f"Pairs.weighted {name}", ndim=2)
         at = self._places.pairs.to(of_first.device, non_blocking=True)
         total, value = torch.zeros((), device=of_first.device), torch.zeros((), device=of_first.device)
         for side, weights in ((of_first, self.weights), (of_second, self.partner_weights)):
@@ -191,20 +207,29 @@ class Pairs(Mixture):
                 [0.0000, 0.0000]])
         """
         losses.check_reduction("Pairs.irreducible", reduction)
+        losses.check_labels("Pairs.irreducible targets", targets)
         _, labels, weights = self._labelled(self.coefficients.unsqueeze(2), targets, where="Pairs.irreducible")
         return self._reduced(losses.label_entropy(labels, weights, ignore_index=ignore_index), reduction)
 
-    def unlike_share(self, targets: Int[Tensor, "labelled batch"]) -> float:
+    def unlike_share(self, targets: Int[Tensor, "labelled batch"], *, ignore_index: int = -100) -> float:
         """The share of the pairs' steps at which two different labels are mixed.
 
         Where most labels are the same, as the "O" of names in a text, little is mixed; see
         :func:`statewise.mixup.unlike_share` for what to expect.
+
+        Args:
+            targets: the labels of the sequences; beyond their ends they may be anything.
+            ignore_index: a label that does not count; steps without any that does are left out.
         """
+        losses.check_labels("Pairs.unlike_share targets", targets)
         self._check_steps(self.coefficients, targets, where="Pairs.unlike_share")
         own, other = (targets.cpu().flatten()[at] for at in (self._places.first, self._places.second))
-        both = torch.minimum(*self.member_lengths)
-        inside = present(both, self.steps).flatten()[self._places.pairs]
-        return float(((own != other) & inside).double().mean())
+        here, there = (
+            present(kept, self.steps).flatten()[self._places.pairs] & (labels != ignore_index)
+            for kept, labels in zip(self.member_lengths, (own, other), strict=True)
+        )
+        unlike, counted = ((own != other) & here & there).sum(), (here | there).sum()
+        return int(unlike) / max(1, int(counted))
 
     # --- inside
 
@@ -231,16 +256,22 @@ class Pairs(Mixture):
         )
 
     def _check_steps(self, rows: Tensor, targets: Tensor, *, where: str) -> int:
-        longest = int(self.lengths.max())
-        if rows.shape[0] < longest or rows.shape[1] != len(self):
-            raise ShapeError(
-                where=where, got=tuple(rows.shape), wanted=f"({self.steps}, {len(self)}, ...) of the pairs"
-            )
-        if targets.shape[0] < longest or targets.shape[1] != len(self.own_lengths):
+        longest = self._check_rows(rows, where=where)
+        if targets.ndim < 2 or targets.shape[0] < longest or targets.shape[1] != len(self.own_lengths):
             raise ShapeError(
                 where=f"{where} targets",
                 got=tuple(targets.shape),
                 wanted=f"({self.steps}, {len(self.own_lengths)}), those of the sequences, time first",
+            )
+        return longest
+
+    def _check_rows(self, rows: Tensor, *, where: str, ndim: int | None = None) -> int:
+        longest = int(self.lengths.max())
+        fits = rows.ndim == ndim if ndim else rows.ndim >= 2
+        if not fits or rows.shape[0] < longest or rows.shape[1] != len(self):
+            more = "" if ndim == 2 else ", ..."
+            raise ShapeError(
+                where=where, got=tuple(rows.shape), wanted=f"({self.steps}, {len(self)}{more}) of the pairs"
             )
         return longest
 

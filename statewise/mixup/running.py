@@ -59,6 +59,8 @@ def check_call(layer: nn.Module, inputs: Tensor, *, where: str) -> None:
     if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
         got = str(inputs.dtype) if isinstance(inputs, Tensor) else type(inputs).__name__
         wanted, remedy = "a tensor of real numbers", "Words need an embedding first: vectors are mixed, never indices."
+        if isinstance(inputs, PackedSequence):
+            wanted, remedy = "(steps, batch, width)", "Give the padded batch and lengths=."
         raise DtypeError(where=f"{where} inputs", got=got, wanted=wanted, remedy=remedy)
     if inputs.ndim != 3 or not inputs.shape[0] or not inputs.shape[1]:
         raise ShapeError(where=f"{where} inputs", got=tuple(inputs.shape), wanted="(steps, batch, width), none empty")

@@ -83,8 +83,8 @@ class Mixup(ABC):
         *,
         steps: int | None = None,
         generator: torch.Generator | None = None,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         previous: Pairs | None = None,
         layers: int = 1,
     ) -> Pairs:
@@ -94,9 +94,10 @@ class Mixup(ABC):
             lengths: of the sequences.
             steps: of the padded batch; None means those of the longest sequence. Padding draws nothing.
             generator: a generator of the CPU; None means torch's global one.
-            device: of coefficients and weights.
-            dtype: of coefficients and weights.
+            device: of coefficients and weights; None means that of the previous pairs, or the CPU.
+            dtype: of coefficients and weights; None means that of the previous pairs, or float32.
             previous: the pairs of the segment before, which are kept and whose chain goes on; see :meth:`Pairs.next`.
+                All sequences of a segment have one length.
             layers: how many layers the stack has, for a layer that is drawn.
         """
         check_cpu(generator, where=self._name)
@@ -105,7 +106,8 @@ class Mixup(ABC):
         longest = int(torch.as_tensor(lengths).max())
         own = read_lengths(lengths, steps=longest, batch=len(lengths))
         if previous is not None:
-            return previous.next(longest, generator=generator)
+            self._check_previous(previous, own)
+            return previous.next(longest, generator=generator, padded=steps, device=device, dtype=dtype)
         couples = pair(self.pairing, own, generator)
         layer = self._layer(layers, generator)
         drawn = self.coefficients.sample(len(couples.first), longest, generator=generator)
@@ -118,8 +120,8 @@ class Mixup(ABC):
             steps=steps,
             site=self.site,
             layer=layer,
-            device=device,
-            dtype=dtype,
+            device="cpu" if device is None else device,
+            dtype=torch.float32 if dtype is None else dtype,
             process=self.coefficients,
         )
 
@@ -192,6 +194,14 @@ class Mixup(ABC):
         choice(f"{self._name} pool", pool, POOLS)
         output, pairs = self(layer, inputs, hx, lengths=lengths, generator=generator, pairs=pairs)
         return pool_steps(output, pairs.lengths, pool, bidirectional=_both_ways(layer)), pairs
+
+    def _check_previous(self, previous: Pairs, own: Tensor) -> None:
+        """Refuse a segment that the pairs of another cannot go on with."""
+        if previous.site == self.site and len(own) == len(previous.own_lengths) and bool((own == own[0]).all()):
+            return
+        got = f"{len(own)} sequences of {own.unique().tolist()} steps, after {previous!r}"
+        wanted = f"{len(previous.own_lengths)} sequences of one length, after pairs for {self.site!r}"
+        raise ArgumentError(where=f"{self._name}.draw previous", got=got, wanted=wanted)
 
     @abstractmethod
     def _run(self, layer: nn.Module, inputs: Tensor, hx: Any, pairs: Pairs) -> tuple[Tensor, Any]:

@@ -19,6 +19,7 @@ from statewise.mixup.processes import check_alpha
 from statewise.mixup.quadrature import symmetric_nodes
 
 _FARTHEST = 1e5  # a gap of logits beyond which a floor is 0 in float64
+_MANY = 1e4  # an alpha above which log Gamma has lost more digits than a series leaves out
 
 
 class NarrowStateWarning(UserWarning):
@@ -49,7 +50,7 @@ class MixupFloor:
         """``k``: how far the right logit of an unmixed token lies above the others, averaged over the classes."""
         classes = len(self.frequencies)
         right = self.logits.diagonal()
-        others = (self.logits.sum(1) - right) / (classes - 1)
+        others = self.logits.clone().fill_diagonal_(0).sum(1) / (classes - 1)
         return float((self.frequencies * (right - others)).sum())
 
     @property
@@ -96,7 +97,8 @@ def mixup_floor(
         raise ArgumentError(where="mixup_floor.classes", got=count, wanted="at least 2")
     irreducible = irreducible_ce(alpha, frequencies) / (unlike_share(frequencies) if unlike_only else 1)
     if alpha == 0:
-        return MixupFloor(0.0, 0.0, torch.eye(count, dtype=torch.float64) * math.inf, frequencies)
+        certain = torch.zeros(count, count, dtype=torch.float64).fill_diagonal_(math.inf)
+        return MixupFloor(0.0, 0.0, certain, frequencies)
     lam, weight = symmetric_nodes(alpha, nodes)
     if bool((frequencies == frequencies[0]).all()):
         gap, value = _balanced(lam, weight, count, 0.0 if unlike_only else 1 / count)
@@ -162,8 +164,9 @@ def expected_minority(alpha: float) -> float:
     check_alpha("expected_minority.alpha", alpha)
     if alpha == 0:
         return 0.0
-    if math.isinf(alpha):
-        return 0.5
+    if alpha > _MANY:
+        # 4^-alpha (2 alpha choose alpha) by Stirling's series: the logarithms below would cancel.
+        return 0.5 - (1 - 1 / (8 * alpha) + 1 / (128 * alpha * alpha)) / (2 * math.sqrt(math.pi * alpha))
     log_beta = 2 * math.lgamma(alpha) - math.lgamma(2 * alpha)
     return 0.5 - math.exp(-math.log(alpha) - alpha * math.log(4) - log_beta)
 

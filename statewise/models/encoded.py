@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from statewise.errors import ArgumentError, LengthError, ShapeError
+from statewise.errors import ArgumentError, LengthError, NonFiniteError, ShapeError
 from statewise.models.lexicon import Lexicon
 
 Ints = npt.NDArray[np.int64]
@@ -61,6 +61,10 @@ class Encoded:
         context: npt.NDArray[np.floating[Any]] | None = None,
         where: str = "sentences",
     ) -> None:
+        if isinstance(sentences, str) or any(isinstance(sentence, str) for sentence in sentences):
+            raise ArgumentError(
+                where=where, got="a text", wanted="sentences as sequences of words", remedy="Write text.split()."
+            )
         self.lengths: Ints = np.fromiter((len(sentence) for sentence in sentences), dtype=np.int64)
         if len(self.lengths) and not self.lengths.all():
             empty = int(self.lengths.argmin())
@@ -83,6 +87,11 @@ class Encoded:
         if context is not None and (context.ndim != 2 or len(context) != len(self._types)):
             raise ShapeError(
                 where=f"{where}, context", got=context.shape, wanted=f"({len(self._types)}, width), one row a token"
+            )
+        if context is not None and not np.isfinite(context).all():
+            row = int(np.argwhere(~np.isfinite(context))[0, 0])
+            raise NonFiniteError(
+                where=f"{where}, context[{row}]", got="a number that is not finite", wanted="finite numbers"
             )
 
     def __len__(self) -> int:

@@ -94,7 +94,7 @@ class Tagger(nn.Module):
         self, batch: TokenBatch, *, pairs: Pairs | None = None, generator: torch.Generator | None = None
     ) -> Float[Tensor, "steps sequences hidden"]:
         """What the head reads; arguments as in :meth:`forward`."""
-        site = None if pairs is None else pairs.site
+        site = self._site(pairs)
         features, lengths = self._features(batch), batch.lengths
         if site == "input":
             assert pairs is not None
@@ -102,8 +102,9 @@ class Tagger(nn.Module):
         features = self._entering(features, generator)
         if site == "through_time":
             assert pairs is not None
-            # A member that has ended is still projected: what is nothing before the matrix need not be after it.
-            lengths = _shared_lengths(pairs)
+            # A member that has ended is still projected: what is nothing before the matrix need not be after it. Layers
+            # below the mixing one end with the sentence.
+            lengths = pairs.own_lengths if pairs.layer else _shared_lengths(pairs)
         packed = pack_padded_sequence(features, lengths, enforce_sorted=False)
         pairing = pairs.pairing if pairs is not None and site == "through_time" else None
         states = pad_packed_sequence(self.layer(packed, pairing=pairing, generator=generator)[0])[0]
@@ -132,7 +133,7 @@ class Tagger(nn.Module):
         if pairs is None:
             return self._nll(emissions, tags, batch.lengths).mean()
         if self.crf is not None:
-            return pairs.crf(self.crf, emissions, tags, mode=mode).mean()
+            return pairs.crf(self.crf, emissions, tags, mode=mode)
         return pairs.cross_entropy(emissions, tags)
 
     def nll(self, batch: TokenBatch, tags: Int[Tensor, "steps batch"]) -> Float[Tensor, " batch"]:
@@ -173,6 +174,17 @@ class Tagger(nn.Module):
         emissions = self(batch)
         return emissions.softmax(-1) if self.crf is None else self.crf.marginals(emissions, batch.lengths)
 
+    def log_probabilities(self, batch: TokenBatch) -> Float[Tensor, "steps batch tags"]:
+        """The logarithms of :meth:`probabilities`, where those of a tag that is all but excluded are still numbers.
+
+        Args:
+            batch: the sentences.
+        """
+        emissions = self(batch)
+        if self.crf is None:
+            return at_least_single(emissions).log_softmax(-1)
+        return self.crf.marginals(emissions.double(), batch.lengths).log()
+
     def tag(self, sentences: Sequence[Sequence[str]], *, batch: int = 256) -> list[list[str]]:
         """The tags of sentences, in eval mode.
 
@@ -184,7 +196,7 @@ class Tagger(nn.Module):
         found: list[list[str]] = [[] for _ in sentences]
         with in_mode(self, training=False), torch.no_grad():
             for which, tokens in self._batches(encoded, batch):
-                best = self.decode(tokens).T.tolist()
+                best = self._allowed(self.decode(tokens), tokens.lengths).T.tolist()
                 for place, length, numbers in zip(which.tolist(), tokens.lengths.tolist(), best, strict=True):
                     found[place] = [self.lexicon.tags[number] for number in numbers[:length]]
         return found
@@ -221,6 +233,19 @@ class Tagger(nn.Module):
         made.load_state_dict({**self.state_dict(), "words.weight": rows})
         return made.train(self.training)
 
+    @staticmethod
+    def _allowed(best: Tensor, lengths: Tensor) -> Tensor:
+        """The decoded tags, refused where constraints leave none."""
+        if bool((best[0] < 0).any()):
+            length = int(lengths[int((best[0] < 0).nonzero()[0])])
+            raise ArgumentError(
+                where="Tagger.tag",
+                got=f"a sentence of {length} words",
+                wanted="one for which the scheme allows a sequence of the tags that there are",
+                remedy="Train on all tags of the scheme, or with constrained=False.",
+            )
+        return best
+
     def _batches(
         self, encoded: Encoded, size: int
     ) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], TokenBatch]]:
@@ -244,6 +269,19 @@ class Tagger(nn.Module):
                 wanted=f"vectors of width {self.context}, with which it was built" if self.context else "none",
             )
         return encoded.batch(which, characters=self.speller is not None, device=self.head.weight.device)
+
+    def _site(self, pairs: Pairs | None) -> str | None:
+        """Where sentences are mixed."""
+        if pairs is None:
+            return None
+        if not self.training:
+            raise ArgumentError(
+                where="Tagger pairs",
+                got="pairs in eval mode",
+                wanted="none: sentences are mixed in training only",
+                remedy="Call the tagger without them, or call .train() first.",
+            )
+        return pairs.site
 
     def _features(self, batch: TokenBatch) -> Float[Tensor, "steps batch width"]:
         """What is known of every token, side by side; zero beyond a sentence's end."""
@@ -273,7 +311,9 @@ class Tagger(nn.Module):
 
     def _nll(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Float[Tensor, " batch"]:
         if self.crf is not None:
-            return self.crf.nll(emissions, tags.clamp(min=0), lengths)
+            # Only what lies beyond an end may have no tag.
+            inside = _inside(lengths, emissions).squeeze(2)
+            return self.crf.nll(emissions, torch.where(inside, tags, 0), lengths)
         # A tag of -100 costs nothing.
         found = cross_entropy(at_least_single(emissions.flatten(0, 1)), tags.flatten(), reduction="none")
         return found.view(tags.shape).sum(0)

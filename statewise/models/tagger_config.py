@@ -81,6 +81,10 @@ class TaggerConfig:
                 )
         for name in ("dropout", "word_dropout"):
             probability(f"TaggerConfig.{name}", getattr(self, name))
+        if self.constrained and self.head != "crf":
+            raise ArgumentError(
+                where="TaggerConfig.constrained", got='True with head="softmax"', wanted='head="crf" with it'
+            )
         if (self.noise is None) != (self.gamma is None):
             raise ArgumentError(
                 where="TaggerConfig.gamma",

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from statewise.models import ClassifierConfig
 from statewise.models.steps import StepConfig
-from statewise.recipes.lines import Line, Made, names_of, override
+from statewise.recipes.lines import Made, SeededCase, override
 from statewise.train import ClassifierSettings, RunFolder, train_classifier, train_steps
 from statewise.train.classify_folder import about_examples, describe_examples
 from statewise.train.classify_run import may_differ
@@ -46,7 +46,7 @@ class Sets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExampleCase:
+class ExampleCase(SeededCase):
     """One run: a classifier to be trained.
 
     Args:
@@ -55,25 +55,8 @@ class ExampleCase:
         settings: how it is trained.
     """
 
-    line: Line
     config: ClassifierConfig | StepConfig
     settings: ClassifierSettings
-    after: None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return f"{self.line.name}-seed{self.settings.seed}"
-
-    @property
-    def recorded(self) -> dict[str, Any]:
-        """Model and settings, as a file holds them."""
-        return {"model": as_json(self.config), "settings": as_json(self.settings)}
-
-    @property
-    def settable(self) -> frozenset[str]:
-        """What can be overridden."""
-        return names_of(self.config) | names_of(self.settings)
 
     def overridden(self, values: Mapping[str, Any]) -> ExampleCase:
         """The same with other settings; centroids only where there are some.
@@ -83,14 +66,6 @@ class ExampleCase:
         """
         own = {name: value for name, value in values.items() if name != "centroids" or self.config.centroids}
         return replace(self, config=override(self.config, own), settings=override(self.settings, own))
-
-    def as_made(self, made: Made) -> ExampleCase:
-        """Itself; nothing begins with it.
-
-        Args:
-            made: what it came to.
-        """
-        return self
 
 
 @dataclass(frozen=True, kw_only=True)

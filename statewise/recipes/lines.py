@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from statewise.errors import ArgumentError
 from statewise.recipes.published import Published
+from statewise.train.settings import as_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,45 @@ class Maker(Protocol):
             step: one of the recipe's.
             number: such as 2/5, for the line that tells of it.
         """
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeededCase:
+    """One run of a model that nothing must be made before; kinds of models say what can be set otherwise.
+
+    Args:
+        line: where its numbers belong.
+        config: the model.
+        settings: how it is trained; with a seed.
+    """
+
+    line: Line
+    config: Any
+    settings: Any
+    after: None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.line.name}-seed{self.settings.seed}"
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """Model and settings, as a file holds them."""
+        return {"model": as_json(self.config), "settings": as_json(self.settings)}
+
+    @property
+    def settable(self) -> frozenset[str]:
+        """What can be overridden."""
+        return names_of(self.config) | names_of(self.settings)
+
+    def as_made(self, made: Made) -> Any:
+        """Itself; nothing begins with it.
+
+        Args:
+            made: what it came to.
+        """
+        return self
 
 
 class Sheet(NamedTuple):

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from statewise.data import (
     TaggedSentences,
-    compare_spans,
+    compare_span_runs,
     conll2003_sets,
     glove_vectors,
     hidden_markov_sentences,
@@ -111,8 +111,8 @@ class TaggerTable(Recipe):
             "F1 of spans by the rules of conlleval, of the last epoch; loss is the negative log-likelihood summed over "
             "a sentence, averaged over sentences; ECE the expected calibration error of the tags' probabilities, token "
             "by token, in 15 bins. Means ± standard deviations over the seeds. Gain: the mean difference to the "
-            "standard run of the same seed; p: two-sided, by approximate randomisation of sentences over all seeds "
-            "together.",
+            "standard run of the same seed; p: two-sided, by approximate randomisation of sentences, each with all "
+            "seeds together.",
         ]
 
     def _standard(self, line: Line, lines: Mapping[Line, Sequence[Tagged]]) -> Sequence[Tagged]:
@@ -266,9 +266,8 @@ def significance(pairs: Sequence[tuple[Tagged, Tagged]]) -> float:
     Args:
         pairs: runs and what they are compared with, of the same seeds.
     """
-    gold = tuple(tags for run, _ in pairs for tags in run.tagged[TEST][0])
-    one, other = (tuple(tags for pair in pairs for tags in pair[at].tagged[TEST][1]) for at in (0, 1))
-    return compare_spans(gold, one, other, convention="conll").p
+    ones, others = ([pair[at].tagged[TEST][1] for pair in pairs] for at in (0, 1))
+    return compare_span_runs(pairs[0][0].tagged[TEST][0], ones, others, convention="conll").p
 
 
 def conll_sets(data: Path | str | None) -> TagSets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,12 @@ def spectra_of(folder: Path, sentences: TaggedSentences, *, device: torch.device
         sentences: whose states are looked at, in eval mode and unmixed.
         device: where to compute.
     """
-    path = folder / SPECTRA
+    path, model = folder / SPECTRA, f"{zlib.crc32((folder / 'model.safetensors').read_bytes()):08x}"
     if path.exists():
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        there: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if there.get("model") == model:  # a run that went on has another
+            found: dict[str, Any] = there["spectra"]
+            return found
     tagger, _ = load_tagger(folder, device=device)
     examples = TagSet(tagger.lexicon, sentences)
     # Of a task without them, any two that have a name.
@@ -62,7 +65,8 @@ def spectra_of(folder: Path, sentences: TaggedSentences, *, device: torch.device
             "leakage": float(leakage.shares[number]),
             **{_called(each.center, each.normalize): each.values[at].tolist() for each in spectra},
         }
-    write_atomically(path, json.dumps(strict(made, "spectra"), allow_nan=False) + "\n")
+    document = strict({"model": model, "spectra": made}, "spectra")
+    write_atomically(path, json.dumps(document, allow_nan=False) + "\n")
     return made
 
 

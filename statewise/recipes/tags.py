@@ -12,12 +12,12 @@ from rich.console import Console
 
 from statewise.data import TaggedSentences, WordVectors
 from statewise.models import TaggerConfig
-from statewise.recipes.lines import Line, Made, names_of, override
+from statewise.recipes.lines import Made, SeededCase, override
 from statewise.train import RunFolder, TaggerSettings, train_tagger
 from statewise.train.run import differences
 from statewise.train.settings import as_json, defaults_of
 from statewise.train.tag import TASK, may_differ
-from statewise.train.tag_folder import Tags, describe_sets, read_given, tagged_path
+from statewise.train.tag_folder import Tags, checksum_of, describe_sets, read_given, tagged_path
 from statewise.train.telling import say
 
 
@@ -45,7 +45,7 @@ class TagSets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagCase:
+class TagCase(SeededCase):
     """One run: a tagger to be trained.
 
     Args:
@@ -54,25 +54,8 @@ class TagCase:
         settings: how it is trained.
     """
 
-    line: Line
     config: TaggerConfig
     settings: TaggerSettings
-    after: None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return f"{self.line.name}-seed{self.settings.seed}"
-
-    @property
-    def recorded(self) -> dict[str, Any]:
-        """Model and settings, as a file holds them."""
-        return {"model": as_json(self.config), "settings": as_json(self.settings)}
-
-    @property
-    def settable(self) -> frozenset[str]:
-        """What can be overridden."""
-        return names_of(self.config) | names_of(self.settings)
 
     def overridden(self, values: Mapping[str, Any]) -> TagCase:
         """The same with other settings; what belongs to mixing only where something is mixed.
@@ -84,14 +67,6 @@ class TagCase:
         if self.settings.mixup == "none":
             own = {name: value for name, value in own.items() if name not in ("mixup", "alpha", "rho")}
         return replace(self, config=override(self.config, own), settings=override(self.settings, own))
-
-    def as_made(self, made: Made) -> TagCase:
-        """Itself; nothing begins with it.
-
-        Args:
-            made: what it came to.
-        """
-        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +158,8 @@ def finished(case: TagCase, sets: TagSets, folder: Path) -> bool:
     there, records = run.config(), run.metrics()
     wanted = {"task": TASK, "model": as_json(case.config), "training": as_json(case.settings)}
     wanted |= {"data": describe_sets(sets.train, sets.valid, sets.tests)}
-    free = tuple(name for name in may_differ(case.settings) if name not in ("training.patience", "data.tests"))
+    wanted |= {} if sets.vectors is None else {"vectors": checksum_of(sets.vectors.vectors, words=sets.vectors.words)}
+    free = tuple(name for name in may_differ(case.settings, vectors=True) if name != "training.patience")
     known = defaults_of(case.config, case.settings)
     other = differences({part: there.get(part) for part in wanted}, wanted, free, known)
     if other or not records or "tests" not in records[-1]:

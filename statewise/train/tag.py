@@ -20,27 +20,39 @@ from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import Lexicon, Tagger, TaggerConfig
 from statewise.train.classify_run import refuse_fewer
 from statewise.train.distributed import own_device
-from statewise.train.driver import Checkpoints, Driver, Snapshot, fingerprint, seeded
+from statewise.train.driver import Checkpoints, Driver, Snapshot, seeded
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.settings import as_json, defaults_of
 from statewise.train.tag_data import TagMeasured, TagSet, calibrate, judged, predict
-from statewise.train.tag_folder import describe_sets, read_lexicon, tagged_path, write_lexicon, write_tagged
+from statewise.train.tag_folder import (
+    checksum_of,
+    describe_sets,
+    read_lexicon,
+    tagged_path,
+    write_lexicon,
+    write_tagged,
+)
 from statewise.train.tag_settings import TaggerSettings
 from statewise.train.tagging import TaggerTraining
 
 TASK = "tagger"
-_FREE = ("training.patience", "training.evaluation_batch", "source", "data.tests")
+_FREE = ("training.patience", "training.evaluation_batch", "source")
 Context = npt.NDArray[np.floating[Any]]
 
 
-def may_differ(settings: TaggerSettings) -> tuple[str, ...]:
-    """What a run that goes on may be told anew; not its epochs where they say how the rate falls.
+def may_differ(settings: TaggerSettings, *, vectors: bool) -> tuple[str, ...]:
+    """What a run that goes on may be told anew.
+
+    Not its epochs where they say how the rate falls, and not the test sets where word vectors are given: those of their
+    words are part of the model.
 
     Args:
         settings: how it is trained.
+        vectors: whether word vectors are given.
     """
-    return _FREE if settings.plans_ahead else ("training.epochs", *_FREE)
+    epochs = () if settings.plans_ahead else ("training.epochs",)
+    return (*epochs, *_FREE) if vectors else (*epochs, "data.tests", *_FREE)
 
 
 @dataclass(frozen=True)
@@ -116,8 +128,9 @@ def train_tagger(
     >>> result.epochs
     2
     """
+    _check_names(tests)
     sets = {"train": train, **({} if valid is None else {"valid": valid}), **tests}
-    _check(sets, settings, context)
+    _check(sets, config, settings, context)
     lexicon = Lexicon.of(
         train.sentences,
         tags=_all_tags(train),
@@ -129,8 +142,10 @@ def train_tagger(
     width = 0 if context is None else next(iter(context.values())).shape[1]
     described = {"task": TASK, "model": as_json(config), "training": as_json(settings)}
     described |= {"data": describe_sets(train, valid, tests)} | ({"source": dict(source)} if source else {})
-    if rows is not None:
-        described["vectors"] = fingerprint({"vectors": rows})
+    if vectors is not None:
+        described["vectors"] = checksum_of(vectors.vectors, words=vectors.words)
+    if context is not None:
+        described["context"] = {name: checksum_of(each) for name, each in context.items() if name in ("train", "valid")}
     device = own_device(torch.device(device))
     with seeded(settings.seed, device):
         # First what may be refused: a folder becomes a run only when it can be one.
@@ -142,7 +157,7 @@ def train_tagger(
             for name, each in sets.items()
         }
         training = TaggerTraining(model.to(device), settings, made["train"], made.get("valid"), device=device)
-        free = may_differ(settings)
+        free = may_differ(settings, vectors=vectors is not None)
         if resume and "training.epochs" in free:
             refuse_fewer(Path(folder), settings.epochs)
         known = defaults_of(config, settings)
@@ -180,10 +195,32 @@ def _all_tags(train: TaggedSentences) -> tuple[str, ...]:
     return (OUTSIDE, *sorted(f"{letter}-{kind}" for letter in LETTERS[train.scheme] for kind in types))
 
 
+def _check_names(tests: Mapping[str, TaggedSentences]) -> None:
+    """Refuse test sets whose tags would go into the same file, or that have the name of another set."""
+    for taken in ("train", "valid"):
+        if taken in tests:
+            raise ArgumentError(
+                where="tests",
+                got=f"a set called {taken!r}",
+                wanted="another name",
+                remedy="This one belongs to what the tagger learns from or is chosen by.",
+            )
+    files: dict[Path, str] = {}
+    for name in tests:
+        other = files.setdefault(tagged_path(Path(), name), name)
+        if other != name:
+            raise ArgumentError(
+                where="tests", got=f"{other!r} and {name!r}", wanted="names that differ in more than signs"
+            )
+
+
 def _check(
-    sets: Mapping[str, TaggedSentences], settings: TaggerSettings, context: Mapping[str, Context] | None
+    sets: Mapping[str, TaggedSentences],
+    config: TaggerConfig,
+    settings: TaggerSettings,
+    context: Mapping[str, Context] | None,
 ) -> None:
-    """Refuse sets that are empty or in another scheme, a best that nothing chooses, and vectors that are missing."""
+    """Refuse what could not be trained: sets that are empty or in another scheme, and settings that contradict."""
     train = sets["train"]
     for name, each in sets.items():
         if len(each) == 0:
@@ -195,12 +232,35 @@ def _check(
                 wanted=f"{train.scheme}, as the training set has",
                 remedy=f'Convert it: .converted("{train.scheme}").',
             )
+        _check_columns(name, each)
         if context is not None and name not in context:
             raise ArgumentError(where=f"context[{name!r}]", got="nothing", wanted="vectors for every set, or for none")
+    mixed = config.head == "crf" and settings.mixup != "none"
+    if mixed and settings.crf_mode == "paper" and settings.lengths != "truncate":
+        raise ArgumentError(
+            where="TaggerSettings.lengths",
+            got=f'"{settings.lengths}" with crf_mode="paper"',
+            wanted='"truncate": that loss is defined for members of equal length',
+            remedy='crf_mode="prefix" and "coupled" take all lengths.',
+        )
     if "valid" not in sets and settings.keep == "best":
         raise ArgumentError(
             where="valid", got="None", wanted='sentences to choose the best by, or keep="last" in the settings'
         )
+
+
+def _check_columns(name: str, sentences: TaggedSentences) -> None:
+    """Refuse what columns of text cannot hold, since the tags that are given are written so."""
+    for number, (words, tags) in enumerate(zip(sentences.sentences, sentences.tags, strict=True)):
+        wrong = next((word for word in words if "\n" in word or "\r" in word), None)
+        wrong = wrong or next((tag for tag in tags if not tag or tag.split() != [tag]), None)
+        if wrong is not None:
+            raise ArgumentError(
+                where=f"{name}[{number}]",
+                got=repr(wrong),
+                wanted="words without line ends, and tags without white space",
+                remedy="Leave such words out, or write them otherwise.",
+            )
 
 
 class _TaggerDriver(Driver[TaggerTraining]):

@@ -161,7 +161,7 @@ def calibrate(tagger: Tagger, examples: TagSet, *, batch: int) -> Calibration:
         for part in batches.slices():
             tokens, tags = examples.batch(tagger, batches.places[part])
             inside = tags != NO_TAG
-            probabilities.append(tagger.probabilities(tokens)[inside].cpu())
+            probabilities.append(tagger.log_probabilities(tokens)[inside].cpu())
             labels.append(tags[inside].cpu())
     return calibration(torch.cat(probabilities), torch.cat(labels))
 

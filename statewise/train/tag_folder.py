@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from statewise.data import TaggedSentences
 from statewise.errors import RunFolderError
 from statewise.files import write_atomically
@@ -30,6 +33,20 @@ def describe_sets(
     """
     parts = {"train": _counted(train), "valid": None if valid is None else _counted(valid)}
     return {"scheme": train.scheme, **parts, "tests": {name: _counted(each) for name, each in tests.items()}}
+
+
+def checksum_of(vectors: npt.NDArray[np.generic], *, words: Sequence[str] = ()) -> str:
+    """A number for vectors, and for the words that they belong to.
+
+    Args:
+        vectors: as they were given.
+        words: in their order; none for vectors of tokens.
+
+    >>> checksum_of(np.zeros(2)) == checksum_of(np.zeros(2), words=("a", "b"))
+    False
+    """
+    named = zlib.crc32("\n".join(words).encode("utf-8", "surrogatepass"))
+    return f"{zlib.crc32(np.ascontiguousarray(vectors).data, named):08x}"
 
 
 def write_lexicon(folder: Path, lexicon: Lexicon, *, width: int | None, context: int) -> None:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from statewise.errors import ArgumentError
 from statewise.mixup import InputMixup, Mixup, PreOutputMixup, ThroughTimeMixup
+from statewise.mixup.crf_loss import MODES
+from statewise.mixup.lengths import POLICIES
+from statewise.mixup.pairing import RULES
 from statewise.train.settings import OPTIMIZERS, PRECISIONS, check_number, check_seed
 
 SCHEDULES = ("constant", "steps", "plateau", "cosine")
@@ -15,17 +18,14 @@ MIXUPS: dict[str, type[Mixup] | None] = {
     "pre-output": PreOutputMixup,
     "through-time": ThroughTimeMixup,
 }
-PAIRINGS = ("permute", "double")
-LENGTHS = ("handover", "zero", "truncate")
-CRF_MODES = ("prefix", "paper", "coupled")
 KEEPS = ("best", "last")
 _CHOICES = {
     "optimizer": OPTIMIZERS,
     "schedule": SCHEDULES,
     "mixup": tuple(MIXUPS),
-    "pairing": PAIRINGS,
-    "lengths": LENGTHS,
-    "crf_mode": CRF_MODES,
+    "pairing": tuple(RULES),
+    "lengths": POLICIES,
+    "crf_mode": MODES,
     "keep": KEEPS,
     "precision": PRECISIONS,
 }
@@ -57,8 +57,9 @@ class TaggerSettings:
             (states inside the recurrence).
         alpha: the shape of the coefficients' Beta(alpha, alpha): small values mix little.
         rho: how freely a coefficient moves from step to step: 0 keeps it, 1 draws each anew.
-        pairing: "permute" pairs the sentences of a batch among themselves; "double" draws twice as many, each for one
-            pair, and goes through the training set twice an epoch.
+        pairing: "permute" pairs the sentences of a batch among themselves, "derange" none with itself, "sorted" those
+            of like lengths; "double" draws twice as many, each for one pair, and goes through the training set twice
+            an epoch, "double_sorted" the same by like lengths.
         lengths: what happens where one of two sentences has ended: "handover" leaves the step to the other, "zero"
             mixes with nothing, "truncate" ends both.
         crf_mode: how the targets of a CRF are mixed: "prefix", "paper" or "coupled", which suits rho > 0.
@@ -107,6 +108,10 @@ class TaggerSettings:
         check_seed("TaggerSettings.seed", self.seed)
         if self.divide <= 1:
             raise ArgumentError(where="TaggerSettings.divide", got=self.divide, wanted="a number > 1")
+        if self.schedule == "plateau" and self.lr < self.least_lr:
+            raise ArgumentError(
+                where="TaggerSettings.lr", got=self.lr, wanted=f"at least {self.least_lr:g}, below which a run ends"
+            )
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise ArgumentError(
@@ -122,7 +127,7 @@ class TaggerSettings:
     @property
     def passes(self) -> int:
         """How often an epoch goes through the training set, so that it has as many updates with pairs as without."""
-        return 2 if self.mixup != "none" and self.pairing == "double" else 1
+        return 2 if self.mixup != "none" and self.pairing.startswith("double") else 1
 
     def mixer(self) -> Mixup | None:
         """What mixes the sentences of a batch; None if nothing does."""

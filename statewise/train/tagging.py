@@ -102,7 +102,7 @@ class TaggerTraining(EpochTraining):
         self.watch.look(model=self.model, checkpoint=self.checkpoint)
         batches = self._planned_batches()
         skipped = self._skipped_in(len(batches))
-        train_loss = float(self.sums[0]) / max(1, len(batches) - skipped)
+        train_loss = float(self.sums[0]) / len(batches)
         rate = self._rate(0.0, self.position.epoch)
         self.position.epoch += 1
         measured = None if self.valid is None else self.measured(self.valid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statewise.analysis import CalibrationTally, calibration, fit_temperature
-from statewise.errors import ArgumentError, LengthError, NonFiniteError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, LengthError, NonFiniteError, ShapeError
 
 SEEDS = st.integers(0, 2**31)
 PROBABILITIES = torch.tensor([[0.9, 0.1], [0.85, 0.15], [0.3, 0.7], [0.45, 0.55]], dtype=torch.float64)
@@ -134,6 +135,10 @@ def test_data_that_has_no_temperature_is_refused() -> None:
         fit_temperature(logits, torch.tensor([0, 1]))
     with pytest.raises(ArgumentError, match="the best T is infinite"):
         fit_temperature(logits, torch.tensor([1, 0]))
+    with pytest.raises(ArgumentError, match="the largest of its row, some beside an equal one"):
+        fit_temperature(torch.tensor([[3.0, 0.0], [3.0, 3.0]]), torch.tensor([0, 1]))
+    with pytest.raises(ArgumentError, match="every T is as good"):
+        fit_temperature(torch.ones(2, 2), torch.tensor([0, 1]))
     with pytest.raises(NonFiniteError):
         fit_temperature(logits / 0, torch.tensor([1, 0]))
     with pytest.raises(LengthError):
@@ -145,3 +150,23 @@ def test_lengths_that_do_not_fit_are_told_to_users_too() -> None:
     for measure in (calibration, fit_temperature):
         with pytest.raises(ShapeError, match="labels"):
             measure(PROBABILITIES, LABELS[:2])
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_arrays_labels_in_parts_and_parts_of_bins_are_refused_by_name() -> None:
+    array: Any = PROBABILITIES.numpy()
+    numbers: Any = LABELS.numpy()
+    for measure in (calibration, fit_temperature):
+        with pytest.raises(DtypeError, match=r"got ndarray, wanted a tensor of real numbers.*torch\.as_tensor"):
+            measure(array, LABELS)
+        with pytest.raises(
+            DtypeError, match=r"labels: got ndarray, wanted a tensor of whole numbers.*torch\.as_tensor"
+        ):
+            measure(PROBABILITIES, numbers)
+        with pytest.raises(DtypeError, match=r"labels: got a tensor of torch\.float32"):
+            measure(PROBABILITIES, LABELS.float())
+        with pytest.raises(ShapeError, match=r"two dimensions"):
+            measure(PROBABILITIES[:, 0], LABELS)
+    half: Any = 2.5
+    with pytest.raises(ArgumentError, match=r"bins: got 2\.5, wanted a whole number"):
+        calibration(PROBABILITIES, LABELS, bins=half)

@@ -12,6 +12,7 @@ import pytest
 
 from commands.typing_commands import Typed
 from statewise.cli import main
+from statewise.commands.tag import models_of, parser
 from statewise.commands.tag_compare import Variant, conclusion
 from statewise.commands.tagged import read_sets
 from statewise.data import (
@@ -113,6 +114,17 @@ def test_a_run_goes_on_with_its_own_settings(typed: Typed, tmp_path: Path) -> No
     assert all((found[0][0][name] == weight).all() for name, weight in found[1][0].items())
 
 
+def test_mixed_taggers_drop_no_words_unless_that_is_asked() -> None:
+    for typing, there, rates in (
+        ([], {}, (0.05, 0.0)),
+        (["--word-dropout", "0.2"], {}, (0.2, 0.2)),
+        ([], {"model": {"word_dropout": 0.1}}, (0.1, 0.1)),  # a run that goes on
+        ([], {"model": {"word_dropout": 0.1}, "mixed": {"word_dropout": 0.0}}, (0.1, 0.0)),  # a comparison
+    ):
+        found = models_of(parser().parse_args(typing), there)
+        assert tuple(config.word_dropout for config in found) == rates
+
+
 def test_every_field_of_model_and_training_is_an_option(typed: Typed, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         typed("train", "tag", "--help")
@@ -166,6 +178,12 @@ def test_a_comparison_tells_what_each_kind_of_mixing_gains(typed: Typed, refused
         assert re.search(rf"^{name} +\d", said, re.MULTILINE), name
     assert "On test: F1 of spans" in said
     assert "lowest loss" in said or "does not lower the loss" in said
+    assert "Word dropout: 0.05 in the standard training, 0 where sentences are mixed" in " ".join(said.split())
+    rates = {
+        name: RunFolder(tmp_path / "runs" / "names-compared" / name).config()["model"]["word_dropout"]
+        for name in ("standard", "input", "pre-output", "through-time")
+    }
+    assert rates == {"standard": 0.05, "input": 0.0, "pre-output": 0.0, "through-time": 0.0}
     sizes = RunFolder(tmp_path / "runs" / "names-compared" / "input").config()["data"]
     assert [sizes["train"]["sentences"], sizes["valid"]["sentences"], sizes["tests"]["test"]["sentences"]] == [48, 6, 6]
     again = typed("train", "tag", "--compare", "--resume", "--out", "runs/names-compared", "--quiet", "--device", "cpu")
@@ -203,6 +221,16 @@ def test_a_file_is_scored_by_type_and_by_two_conventions(typed: Typed, refused: 
     assert "without a vector" in typed("evaluate", str(tagger), "--data", "sample", "--split", "test")
     for option in (["--text", "x"], ["--samples", "3"], ["--dynamic", "new"]):
         assert "no such option for a tagger's run" in refused("evaluate", str(tagger), *option)
+
+
+def test_what_a_refusal_advises_can_be_typed(typed: Typed, refused: Typed, tmp_path: Path, tagger: Path) -> None:
+    (tmp_path / "bad.conll").write_text("Ada I-PER\nin O\nParis E-LOC\n", encoding="utf-8")
+    typing = ["evaluate", str(tagger), "--data", "bad.conll"]
+    assert "say --scheme none" in " ".join(refused(*typing).split()), "the run was trained on IOB1"
+    said = " ".join(refused(*typing, "--scheme", "bioes").split())
+    assert "bad.conll, line 1, field 1: got 'I-PER' before 'O', wanted 'S-PER' there. Say --repair" in said
+    assert re.search(r"^LOC .* 1 ", typed(*typing, "--scheme", "bioes", "--repair"), re.MULTILINE)
+    assert "--repair: got True, wanted a file for it" in refused("evaluate", str(tagger), "--repair")
 
 
 def test_sentences_are_tagged_in_the_scheme_of_the_training_file(typed: Typed, tmp_path: Path, tagger: Path) -> None:
@@ -292,7 +320,7 @@ def test_a_language_model_predicts_by_other_commands(refused: Typed, trained: Pa
         ),
         ("Ada B-PER\nwrote E-PER\nx I-PER\n", [], "--repair"),
         ("Ada B-PER\nwrote O\n", ["--scheme", "bioes"], "bad.conll, line 1"),
-        ("Ada B-PER\nwrote O\n", ["--scheme", "bio"], "--scheme: got bio, wanted one of auto, iob1"),
+        ("Ada B-PER\nwrote O\n", ["--scheme", "bio"], "--scheme: got bio, wanted one of auto, none, iob1"),
         ("Ada B-PER\nwrote O\n", ["--tag", "7"], "a column 7 for the tag"),
         ("Ada B-PER\nwrote O\n", [], "wanted more, of which some can be held back"),
         ("Ada O\n\nwrote O\n\nx O\n", ["--valid", "bad.conll"], "at least two tags"),

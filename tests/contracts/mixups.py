@@ -14,6 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from contracts.passes import few_examples, seeds, some_examples
 from statewise import GRU, LSTM, RNN
@@ -314,6 +315,8 @@ class MixupContract:
             mix(layer, torch.zeros(3, 2, dtype=torch.long))
         with pytest.raises(ShapeError, match=r"\(steps, batch, width\)"):
             mix(layer, bunch.inputs()[:, 0])
+        with pytest.raises(DtypeError, match=r"got PackedSequence, .*Give the padded batch and lengths="):
+            mix(layer, pack_padded_sequence(bunch.inputs(), torch.tensor([3, 2])))  # type: ignore[arg-type]
         with pytest.raises(DtypeError, match="whole numbers"):
             mix(layer, bunch.inputs(), lengths=torch.tensor([3.0, 2.0]))
 

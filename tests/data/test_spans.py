@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statewise.data import SpanScores, TaggedSentences, compare_spans, score_spans, spans
+from statewise.data import SpanScores, TaggedSentences, compare_span_runs, compare_spans, score_spans, spans
 from statewise.errors import ArgumentError, LengthError
 
 SCHEMES = {"iob2": "BI", "bioes": "BIES"}
@@ -107,9 +107,9 @@ class TestStrict:
 
     @pytest.mark.parametrize(
         ("sentence", "found"),
-        [("I-PER B-PER", 2), ("B-PER I-PER", 0), ("O B-PER", 0), ("I-LOC B-PER", 1), ("I-PER I-PER B-PER I-PER", 2)],
+        [("I-PER B-PER", 2), ("B-PER I-PER", 1), ("O B-PER", 1), ("I-LOC B-PER", 2), ("I-PER S-PER B-PER I-PER", 2)],
     )
-    def test_iob1_has_a_b_only_where_it_is_needed(self, sentence: str, found: int) -> None:
+    def test_iob1_may_have_a_b_where_it_is_not_needed(self, sentence: str, found: int) -> None:
         assert len(spans(sentence.split(), "strict", "iob1")) == found
 
 
@@ -179,6 +179,45 @@ class TestComparison:
         assert again == found
         assert "F1 80.00 and 50.00: +30.00" in str(found)
 
+    @pytest.mark.parametrize("sentences", [12, 60])  # all exchanges, and some
+    def test_a_run_that_is_copied_proves_nothing_more(self, sentences: int) -> None:
+        generator = np.random.default_rng(sentences)
+        gold = [["B-PER", "O", "B-LOC"]] * sentences
+        one, other = (
+            [[tag if generator.random() < share else "O" for tag in row] for row in gold] for share in (0.8, 0.6)
+        )
+        once = compare_spans(gold, one, other, draws=500)
+        found = compare_span_runs(gold, [one] * 5, [other] * 5, draws=500)
+        assert once.exact == (sentences == 12)
+        assert (found.p, found.interval, found.difference) == (once.p, once.interval, once.difference)
+        assert found.one.overall.correct == 5 * once.one.overall.correct
+        assert found.one.by_type["PER"].gold == 5 * sentences
+
+    @given(pair=pairs(letters="BI"))
+    def test_runs_are_exchanged_sentence_by_sentence(self, pair: tuple[list[list[str]], list[list[str]]]) -> None:
+        """Against all exchanges of whole sentences, with the counts of all runs added up."""
+        gold, first = pair
+        nothing = [["O"] * len(row) for row in gold]
+        ones, others = [gold, first], [first, nothing]
+        found = compare_span_runs(gold, ones, others, draws=20)
+
+        def f1(runs: list[list[list[str]]]) -> float:
+            return score_spans(gold * 2, runs[0] + runs[1]).f1
+
+        assert found.difference == pytest.approx(f1(ones) - f1(others), abs=1e-12)
+        extreme = 0
+        for swap in product((False, True), repeat=len(gold)):
+            mine, yours = (
+                [[b if s else a for s, a, b in zip(swap, *rows, strict=True)] for rows in zip(*sides, strict=True)]
+                for sides in ((ones, others), (others, ones))
+            )
+            extreme += abs(f1(mine) - f1(yours)) >= abs(found.difference) - 1e-12
+        assert found.p == pytest.approx(extreme / 2 ** len(gold), abs=1e-12)
+
     def test_bad_settings_are_refused(self) -> None:
         with pytest.raises(ArgumentError, match="draws=0"):
             compare_spans(self.GOLD, self.GOLD, self.GOLD, draws=0)
+        with pytest.raises(LengthError, match="got 2 and 1 predictions"):
+            compare_span_runs(self.GOLD, [self.GOLD] * 2, [self.GOLD])
+        with pytest.raises(LengthError, match="one or more"):
+            compare_span_runs(self.GOLD, [], [])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statewise.data import Span, TaggedSentences, convert_tags, detect_scheme, spans
+from statewise.data import Span, TaggedSentences, convert_tags, detect_scheme, score_spans, spans
 from statewise.data.spans import write_tags
 from statewise.data.tag_schemes import find_malformed, find_unknown
 from statewise.errors import ArgumentError, DtypeError, LengthError
@@ -83,7 +83,9 @@ class TestDetection:
     @pytest.mark.parametrize(
         ("rows", "scheme"),
         [
-            ([["I-PER", "O"], ["B-PER"]], "iob1"),
+            ([["I-PER", "B-PER"], ["I-LOC"]], "iob1"),
+            ([["I-PER", "O"], ["B-PER"]], "iob2"),
+            ([["I-PER", "O"]] * 20 + [["B-MISC"], ["I-PER", "B-MISC"]], "iob1"),
             ([["B-PER", "I-PER"], ["O"]], "iob2"),
             ([["B-PER", "B-PER"]], "iob2"),
             ([["S-PER", "O"]], "bioes"),
@@ -95,6 +97,14 @@ class TestDetection:
     )
     def test_known_cases(self, rows: list[list[str]], scheme: str) -> None:
         assert detect_scheme(rows) == scheme
+
+    def test_a_slip_does_not_change_the_scheme(self) -> None:
+        rows = [["O", "B-LOC"]] * 500 + [["O", "I-LOC"]]
+        assert detect_scheme(rows) == "iob2"
+        assert find_malformed(rows, "iob2") == (500, 1, "'I-LOC' after 'O'", "'B-LOC' there")
+        read = TaggedSentences.of(rows, rows, scheme="iob1")
+        assert score_spans(read, read, "strict").overall == (counts := score_spans(read, read).overall)
+        assert counts.gold == 501
 
     @pytest.mark.parametrize(
         ("tags", "scheme", "token", "got", "wanted"),

@@ -85,6 +85,10 @@ class TestColumns:
             ("a\tNN\tO\n\tNN\tO\n", "line 2, field 0: got nothing, wanted a token"),
             ("a\tNN\tO\nb\tNN\t\n", "line 2, field 2: got nothing, wanted a tag"),
             (" NN O\n", "line 1, field 0: got nothing, wanted a token"),
+            ("a O\rb O\n", r"a.conll, line 1: got a carriage return \(.r\) inside"),
+            ("a O\nb O\r\r\n", r"a.conll, line 2: got a carriage return"),
+            ("a\nb\n", "line 1: got column 0 of 1 for both, wanted a token and its tag in two columns"),
+            ("a B-X\n# text\n", r"line 2, field 1: got 'text'.*If it is a comment, say comments=True"),
             ("\n\n", "a.conll: got no sentences"),
             ("", "line 1: got an empty file"),
         ],
@@ -105,6 +109,20 @@ class TestColumns:
             read_tagged(path, scheme="iob2")
         assert read_tagged(path, scheme="iob2", malformed="repair").tags == (("O", "B-X"),)
         assert read_tagged(path).scheme == "iob1"
+        path = write(tmp_path / "a.conll", "a B-X\n\n" * 50 + "a O\nb I-X\n")
+        with pytest.raises(DataError, match=r"line 102, field 1: got 'I-X' after 'O', wanted 'B-X' there\. Say malf"):
+            read_tagged(path)
+
+    @pytest.mark.parametrize("scheme", ["auto", "bioes", "bilou"])
+    def test_bilou_is_read_as_bioes(self, tmp_path: Path, scheme: str) -> None:
+        path = write(tmp_path / "a.conll", "a B-X\nb L-X\nc U-Y\nd O\n")
+        data = read_tagged(path, scheme=scheme)
+        assert (data.tags, data.scheme) == ((("B-X", "E-X", "S-Y", "O"),), "bioes")
+        assert read_tagged(path, scheme="none").tag_names == ("O", "B-X", "L-X", "U-Y")
+        with pytest.raises(DataError, match=r"line 1, field 1: got 'B-X' before 'S-X'.*U as S"):
+            read_tagged(write(tmp_path / "a.conll", "a B-X\nb U-X\n"), scheme=scheme)
+        with pytest.raises(DataError, match="got 'U-X', wanted 'O', or one of B- I- E- S-"):
+            read_tagged(write(tmp_path / "a.conll", "a S-X\nb U-X\n"), scheme=scheme)
 
     def test_parts_of_speech_have_no_scheme(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.conll", "a DT\ncat NN\n( -LRB-\n")
@@ -112,7 +130,7 @@ class TestColumns:
         with pytest.raises(DataError, match=r"field 1: got 'DT'.*say scheme='none'"):
             read_tagged(path, scheme="iob2")
 
-    @pytest.mark.parametrize("wrong", [{"scheme": "bilou"}, {"documents": "cut"}, {"kind": "xml"}, {"malformed": "?"}])
+    @pytest.mark.parametrize("wrong", [{"scheme": "bio"}, {"documents": "cut"}, {"kind": "xml"}, {"malformed": "?"}])
     def test_unknown_settings_are_refused(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             read_tagged(write(tmp_path / "a.conll", "a O\n"), **wrong)
@@ -157,6 +175,10 @@ class TestObjects:
             ('{"tags": ["O"]}', "got only 'tags', wanted an entry tokens"),
             ('{"tokens": ["a"]}', "got only 'tokens', wanted an entry tags"),
             ('{"tokens": ["a", "b"], "tags": ["B-X", "Z-X"]}', "field 'tags': got 'Z-X' for token 1"),
+            (r'{"tokens": ["a", "b\nc"], "tags": ["O", "O"]}', r"got 'b.nc' as token 1, wanted a token without line"),
+            (r'{"tokens": ["a\rb"], "tags": ["O"]}', r"got 'a.rb' as token 0"),
+            (r'{"tokens": ["\ud800"], "tags": ["O"]}', r"got '.ud800' as token 0.*of whole characters"),
+            ('{"tokens": ["a"], "tags": ["B-X y"]}', "got 'B-X y' as tag 0, wanted a tag without white space"),
             ("[1]", "got a list"),
             ("{", "one JSON object a line"),
         ],
@@ -165,6 +187,18 @@ class TestObjects:
         path = write(tmp_path / "a.jsonl", "\n" + line + "\n")
         with pytest.raises(DataError, match=f"a.jsonl, line 2.*{error}"):
             read_tagged(path)
+
+    def test_sentences_to_be_tagged_may_have_line_ends_but_no_half_characters(self, tmp_path: Path) -> None:
+        assert read_sentences(write(tmp_path / "a.jsonl", r'{"tokens": ["a\nb"]}')) == (("a\nb",),)
+        with pytest.raises(DataError, match=r"line 1: got '.udfff' as token 0"):
+            read_sentences(write(tmp_path / "a.jsonl", r'{"tokens": ["\udfff"]}'))
+
+    def test_tokens_are_not_their_own_tags(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", '{"tokens": ["a"], "tags": ["O"]}')
+        with pytest.raises(DataError, match="line 1: got 'tokens' for both"):
+            read_tagged(path, tag="tokens")
+        with pytest.raises(DataError, match="line 1: got 'tokens' for both"):
+            read_tagged(write(tmp_path / "a.csv", "tokens,tags\na,O\n"), tag=0)
 
     def test_a_place_means_nothing_in_an_object(self, tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match="the name of an entry"):
@@ -210,11 +244,19 @@ class TestTables:
             ("sentence,token,tag\n1,a,B-X\n1,b,Q-X\n", "line 3, field 'tag': got 'Q-X'"),
             ("tokens,tags\na b,O\n", "line 2, field 'tags': got 1 tags, wanted 2"),
             ("tokens,tags\n ,O\n", "line 2, field 'tokens': got none"),
+            ('tokens,tags\n"a\nb c",O O\n', r"line 2: got 'a.nb' as token 0"),
+            ("sentence,token,tag\n1,a,B-X y\n", "line 2: got 'B-X y' as tag 0"),
+            ("token,tag\na,O\n", "line 1: got 'token', 'tag'.*called sentence, token and tag.*called tokens and tags"),
         ],
     )
     def test_faults_are_named_with_line_and_field(self, tmp_path: Path, content: str, error: str) -> None:
         with pytest.raises(DataError, match=error):
             read_tagged(write(tmp_path / "a.csv", content))
+
+    def test_named_tokens_without_sentences_are_no_sentences_of_one_word(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.csv", "token,tag\na,O\nb,O\n")
+        with pytest.raises(DataError, match=r"got a column 'token', and none of sentences.*called tokens and tags"):
+            read_tagged(path, token="token", tag="tag")
 
 
 class TestPlainText:
@@ -225,6 +267,8 @@ class TestPlainText:
         assert read_sentences(write(tmp_path / "odd", "a b\n"), kind="text") == (("a", "b"),)
         with pytest.raises(DataError, match="got no sentences"):
             read_sentences(write(tmp_path / "new.txt", "\n \n"))
+        with pytest.raises(DataError, match=r"new\.txt, line 2: got a carriage return"):
+            read_sentences(write(tmp_path / "new.txt", "a b\nc\rd\n"))
 
 
 @pytest.mark.data

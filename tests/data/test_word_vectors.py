@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statewise.data import WordVectors, read_tagged, read_vectors
-from statewise.data.word_vectors import spellings
 from statewise.errors import ArgumentError, DataError, LengthError
+from statewise.models.lexicon import spellings
 from support import shared_data
 
 GLOVE = "the 0.5 -1\n. . 2 3e-1\ncat\u0085s 1 1\nthe 9 9\nat name@ 4 5\n"

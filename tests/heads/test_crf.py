@@ -71,6 +71,32 @@ def test_marginals_are_sums_of_probabilities(engine: str, constrained: bool, gen
     torch.testing.assert_close(pairs, both)
 
 
+@pytest.mark.parametrize("scale", [100.0, 1000.0])
+def test_marginals_of_pairs_keep_their_digits_over_many_large_scores(scale: float, generator: torch.Generator) -> None:
+    crf, emissions = CRF(4, generator=generator), torch.randn(300, 2, 4, generator=generator) * scale
+    single, pairs = crf.marginals(emissions), crf.pair_marginals(emissions)
+    torch.testing.assert_close(pairs.sum(2), single[1:], rtol=0, atol=1e-6)
+    torch.testing.assert_close(pairs.sum(3), single[:-1], rtol=0, atol=1e-4)  # a score of 1000 has 6e-5 between two
+    torch.testing.assert_close(pairs.double(), crf.double().pair_marginals(emissions.double()), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_marginals_are_to_be_had_in_inference_mode(engine: str, generator: torch.Generator) -> None:
+    rules = Constraints.of_tags(["O", "B-X", "I-X"])
+    emissions, lengths = torch.randn(4, 2, 3, generator=generator), torch.tensor([4, 2])
+    crf = CRF(3, constraints=rules, constrain="always", engine=engine, generator=generator)
+    expected = crf.marginals(emissions, lengths), crf.pair_marginals(emissions, lengths)
+    with torch.inference_mode():
+        made = CRF(3, constraints=rules, constrain="always", engine=engine)
+        made.load_state_dict(crf.state_dict())
+        found = [
+            (one.marginals(E, n), one.pair_marginals(E, n))
+            for one, E, n in ((crf, emissions, lengths), (made, emissions.clone(), lengths.clone()))
+        ]
+    for each in found:
+        assert all(torch.equal(*both) for both in zip(each, expected, strict=True))
+
+
 def test_padding_is_never_looked_at(generator: torch.Generator) -> None:
     problem = Problem.random(generator, steps=6)
     assert bool(problem.emissions.isnan().any())

@@ -46,3 +46,7 @@ def test_where_no_path_exists_there_is_none() -> None:
     assert tags[:, 0].tolist() == [-1, -1]
     assert score.tolist()[0] == NEVER
     assert tags[0, 1] in (0, 1)
+    several, scores = crf.k_best(torch.zeros(2, 2, 2), torch.tensor([2, 1]), k=3)
+    assert several[:, :, 0].unique().tolist() == [-1]
+    assert scores[:, 0].tolist() == [NEVER] * 3
+    assert [value == NEVER for value in scores[:, 1].tolist()] == [False, False, True]

@@ -100,3 +100,31 @@ def test_half_the_pairs_above_the_first_layer_cannot_be_carried_through_time(gen
     mix, layer = ThroughTimeMixup(pairing="double", layer=1), GRU(3, 4, num_layers=2)
     with pytest.raises(ArgumentError, match=r"a second segment of 2 pairs of 4 sequences.*Use pairing='permute'"):
         in_segments(mix, layer, torch.randn(4, 4, 3, generator=generator), [2, 2])
+
+
+@pytest.mark.parametrize("mix", [InputMixup(rho=0.3), ThroughTimeMixup(rho=0.3)], ids=lambda mix: mix.site)
+def test_a_state_that_nothing_mixed_begins_new_pairs_and_one_that_was_mixed_cannot_leave_them(
+    mix: Mixup, generator: torch.Generator
+) -> None:
+    layer, x = LSTM(3, 4), torch.randn(3, 4, 3, generator=generator)
+    _, carried = run_segment(mix, layer.eval(), x, generator=generator)
+    _, carried = run_segment(mix, layer.train(), x, carried, generator=generator)
+    assert not carried.pairs.continues
+    assert bool(((carried.pairs.coefficients > 0) & (carried.pairs.coefficients < 1)).any())
+    _, carried = run_segment(mix, layer, x, carried, generator=generator)
+    assert carried.pairs.continues
+    with pytest.raises(ArgumentError, match=r"the state of mixed pairs before the output.*carried=None"):
+        run_segment(PreOutputMixup(), layer, x, carried)
+    with pytest.raises(ArgumentError, match=r"the state of mixed pairs in eval mode.*carried=None"):
+        run_segment(mix, layer.eval(), x, carried)
+
+
+def test_pairs_that_go_on_obey_what_is_asked_of_them() -> None:
+    first = InputMixup().draw([4, 4, 4], dtype=DOUBLE)
+    same = InputMixup().draw([2, 2, 2], previous=first)
+    other = InputMixup().draw([2, 2, 2], previous=first, steps=5, dtype=torch.half)
+    assert (same.steps, same.coefficients.dtype) == (2, DOUBLE)
+    assert (other.steps, other.coefficients.dtype, other.lengths.tolist()) == (5, torch.half, [2, 2, 2])
+    for lengths, mix in (([2, 1, 2], InputMixup()), ([2, 2], InputMixup()), ([2, 2, 2], ThroughTimeMixup())):
+        with pytest.raises(ArgumentError, match=r"draw previous: .* wanted 3 sequences of one length"):
+            mix.draw(lengths, previous=first)

@@ -15,7 +15,7 @@ from torch import Tensor
 from contracts.passes import seeds
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.mixup import InputMixup, LonelyBatchWarning, Pairs, pair
-from statewise.mixup.pairing import RULES, Couples
+from statewise.mixup.pairing import PAIRINGS, RULES, Couples
 
 batches = st.lists(st.integers(1, 9), min_size=2, max_size=12).map(torch.tensor)
 
@@ -111,6 +111,16 @@ def test_a_rule_of_ones_own_is_used_and_checked() -> None:
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"InputMixup\.pairing: got shuffle, wanted one of permute"):
         InputMixup(pairing="shuffle")
+    with pytest.raises(ArgumentError, match="pairing: got shuffle"):
+        pair("shuffle", torch.tensor([2, 2]))
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_pairs_are_no_rule_and_the_remedy_says_where_they_belong() -> None:
+    wrong: Any = [1, 0]
+    with pytest.raises(ArgumentError, match=r"InputMixup\.pairing: got \[1, 0\], wanted one of permute, .*Pairs\.of"):
+        InputMixup(pairing=wrong)
+    assert set(PAIRINGS) == set(RULES)
 
 
 def test_the_share_of_tails_is_counted_and_sorting_makes_it_smaller(generator: torch.Generator) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from contracts.passes import seeds
-from statewise.errors import ArgumentError, LengthError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, LengthError, ShapeError
 from statewise.heads import CRF
 from statewise.mixup import (
     InputMixup,
@@ -145,6 +145,13 @@ class TestLosses:
         assert logits.grad is not None
         assert logits.grad.isfinite().all()
 
+    @pytest.mark.parametrize("impossible", [(0,), (1,), (0, 1)])
+    def test_a_label_that_is_impossible_costs_infinitely_much(self, impossible: tuple[int, ...]) -> None:
+        pairs = Pairs.of(torch.full((1, 1), 0.5), first=torch.tensor([0]), second=torch.tensor([1]), lengths=[1, 1])
+        logits = torch.zeros(1, 1, 3)
+        logits[..., list(impossible)] = -torch.inf
+        assert pairs.cross_entropy(logits, torch.tensor([[0, 1]])).item() == torch.inf
+
     @given(lengths=lengths, seed=seeds, policy=st.sampled_from(POLICIES))
     def test_losses_of_ones_own_are_weighted_alike(self, lengths: list[int], seed: int, policy: str) -> None:
         pairs, generator = drawn(lengths, seed, policy), torch.Generator().manual_seed(seed)
@@ -219,6 +226,47 @@ class TestLosses:
         with pytest.raises(ShapeError, match=r"targets: got \(3, 1\), wanted \(3, 2\), those of the sequences"):
             pairs.cross_entropy(torch.zeros(3, 2, 4), tags[:, :1])
 
+    @pytest.mark.usefixtures("as_users_have_it")
+    def test_shapes_that_would_broadcast_or_be_cut_are_refused(self) -> None:
+        pairs, losses = drawn([3, 2], 0), torch.zeros(3, 2)
+        for wrong in ((losses[:, :1], losses), (losses, losses[:2]), (losses, losses[..., None])):
+            with pytest.raises(ShapeError, match=r"Pairs\.weighted of_\w+: got .*, wanted \(3, 2\) of the pairs"):
+                pairs.weighted(*wrong)
+        with pytest.raises(ShapeError, match=r"classification labels: got \(9,\), wanted \(2,\)"):
+            pairs.classification(torch.zeros(2, 4), torch.zeros(9, dtype=torch.long))
+        with pytest.raises(ShapeError, match=r"classification: got \(3, 4\), wanted \(2, classes\)"):
+            pairs.classification(torch.zeros(3, 4), torch.zeros(2, dtype=torch.long))
+        with pytest.raises(ShapeError, match=r"squared_error targets: got \(3, 2, 1\), wanted \(steps, batch, 4\)"):
+            pairs.squared_error(torch.zeros(3, 2, 4), torch.zeros(3, 2, 1))
+
+    @pytest.mark.usefixtures("as_users_have_it")
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+    def test_labels_that_are_no_whole_numbers_are_refused(self, dtype: torch.dtype) -> None:
+        pairs = drawn([3, 2], 0)
+        with pytest.raises(DtypeError, match=rf"Pairs\.cross_entropy targets: got {dtype}"):
+            pairs.cross_entropy(torch.zeros(3, 2, 4), torch.zeros(3, 2, dtype=dtype))
+        with pytest.raises(DtypeError, match=rf"Pairs\.classification labels: got {dtype}"):
+            pairs.classification(torch.zeros(2, 4), torch.zeros(2, dtype=dtype))
+
+    @pytest.mark.parametrize("label", [4, -1])
+    def test_a_label_that_is_no_class_is_refused_and_the_remedy_helps(self, label: int) -> None:
+        pairs, tags = drawn([3, 2], 0), torch.zeros(3, 2, dtype=torch.long)
+        tags[1, 1] = label
+        told = rf"Pairs\.cross_entropy targets: got {label}, wanted classes from 0 to 3, or -100.*ignore_index="
+        with pytest.raises(ArgumentError, match=told):
+            pairs.cross_entropy(torch.zeros(3, 2, 4), tags)
+        assert pairs.cross_entropy(torch.zeros(3, 2, 4), tags, ignore_index=label).isfinite()
+        with pytest.raises(ArgumentError, match=f"Pairs\\.classification labels: got {label}"):
+            pairs.classification(torch.zeros(2, 4), tags[1])
+
+    @pytest.mark.usefixtures("as_users_have_it")
+    @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32])
+    def test_labels_may_be_any_whole_numbers(self, dtype: torch.dtype) -> None:
+        pairs, tags = drawn([3, 2], 0), torch.tensor([[0, 3], [1, 2], [9, 9]], dtype=dtype)
+        logits = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
+        found = pairs.cross_entropy(logits, tags, ignore_index=9)
+        assert torch.equal(found, pairs.cross_entropy(logits, tags.long(), ignore_index=9))
+
 
 class TestCrf:
     @given(
@@ -281,6 +329,12 @@ class TestReports:
         pairs = Pairs.of(torch.full((4, 2), 0.5), second=torch.tensor([1, 0]), lengths=[4, 1])
         assert pairs.unlike_share(torch.tensor([[0, 1], [0, 1], [0, 1], [0, 1]])) == 0.25
 
+    def test_labels_that_do_not_count_are_not_unlike(self) -> None:
+        pairs = Pairs.of(torch.full((4, 2), 0.5), second=torch.tensor([1, 0]))
+        tags = torch.tensor([[0, 1], [0, 0], [0, -1], [-1, -1]])
+        assert pairs.unlike_share(tags, ignore_index=-1) == pytest.approx(1 / 3)
+        assert pairs.unlike_share(torch.full((4, 2), -100)) == 0
+
     def test_they_are_told_in_a_line(self) -> None:
         pairs = ThroughTimeMixup(pairing="double").draw([2, 3, 3, 2])
         assert repr(pairs) == "Pairs('through_time', layer=0, pairs=2, steps=3, sequences=4)"
@@ -290,8 +344,18 @@ class TestRefusals:
     def test_coefficients_beyond_0_and_1_are_refused(self) -> None:
         with pytest.raises(ArgumentError, match=r"Pairs\.coefficients"):
             Pairs.of(torch.full((2, 2), 1.5), second=torch.tensor([1, 0]))
-        with pytest.raises(ArgumentError, match=r"Pairs\.coefficients"):
+        with pytest.raises(ArgumentError, match=r"Pairs\.coefficients: got nan"):
             Pairs.of(torch.full((2, 2), torch.nan), second=torch.tensor([1, 0]))
+
+    @pytest.mark.usefixtures("as_users_have_it")
+    def test_coefficients_without_steps_are_refused(self) -> None:
+        second, wrong = torch.tensor([1, 0]), [[0.5, 0.5]]
+        with pytest.raises(ShapeError, match=r"got \(2,\), wanted \(steps, pairs\).*coefficients\.expand\(steps, -1\)"):
+            Pairs.of(torch.ones(2), second=second)
+        with pytest.raises(ShapeError, match=r"got \(0, 2\), wanted \(steps, pairs\), at least one step"):
+            Pairs.of(torch.ones(0, 2), second=second)
+        with pytest.raises(DtypeError, match=r"Pairs\.coefficients: got list"):
+            Pairs.of(wrong, second=second)  # type: ignore[arg-type]
 
     def test_members_that_do_not_exist_are_refused(self) -> None:
         with pytest.raises(ArgumentError, match=r"Pairs\.second: got \[2, 0\]"):

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 import statewise
 from contracts.mixups import CLASSES, DOUBLE, EXACT, HIDDEN, WIDTH, Bunch, MixupContract
 from contracts.passes import few_examples, seeds
-from statewise import GRU, LSTM, Noise, OrthogonalRNN
+from statewise import GRU, LSTM, RNN, Noise, OrthogonalRNN
 from statewise.errors import ArgumentError, DtypeError
+from statewise.kernels import load_triton
 from statewise.mixup import Constant, InputMixup, MarkovBeta, Mixup, PreOutputMixup, ThroughTimeMixup
 from statewise.mixup.lengths import POLICIES
 from statewise.mixup.pooling import pool_steps
-from support import forbidden_to_wait
+from support import fill, forbidden_to_wait
 
 ALL = [InputMixup(), PreOutputMixup(), ThroughTimeMixup()]
 each = pytest.mark.parametrize("mix", ALL, ids=lambda mix: mix.site)
@@ -229,6 +230,19 @@ class TestPooling:
         _, last = layer(x[:3, 1:])
         torch.testing.assert_close(features[1], last[:, 0].flatten())
         assert pairs.mean_coefficient.tolist() == [1, 1]
+
+
+@pytest.mark.skipif(not load_triton().available, reason="needs Triton")
+def test_half_precision_of_a_layer_does_not_round_the_coefficients_on_their_way_to_the_kernels() -> None:
+    """2 lambda - 1 of lambda = 0.501, which half precision would take for 0.5."""
+    where = "cpu" if load_triton().interpreted else "cuda"
+    layer = RNN(1, 1, nonlinearity="identity", bias=False, dtype=torch.bfloat16, engine="triton", device=where)
+    fill(layer, weight_ih_l0=torch.ones(1, 1), weight_hh_l0=torch.zeros(1, 1))
+    mix = ThroughTimeMixup(process=Constant(0.501), pairing="derange")
+    x = torch.tensor([[[1.0], [-1.0]]], dtype=torch.bfloat16, device=where)
+    output, _ = mix(layer, x.expand(2, -1, -1), x)
+    assert output.dtype == torch.bfloat16
+    torch.testing.assert_close(output[:, 0].flatten().cpu().float(), torch.full((2,), 0.002), rtol=0.01, atol=0)
 
 
 @pytest.mark.gpu

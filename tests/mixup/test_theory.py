@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statewise.errors import ArgumentError
-from statewise.mixup import NarrowStateWarning, check_width, class_frequencies, mixup_floor, unlike_share
+from statewise.mixup import (
+    NarrowStateWarning,
+    check_width,
+    class_frequencies,
+    expected_minority,
+    mixup_floor,
+    unlike_share,
+)
 from statewise.mixup.quadrature import symmetric_nodes
 
 
@@ -39,7 +46,18 @@ def test_widths_are_judged(width: int, level: str) -> None:
 
 def test_without_mixing_there_is_no_floor() -> None:
     found = mixup_floor(0.0, 3)
-    assert (found.value, found.p_pure, float(found)) == (0, 1, 0)
+    assert (found.value, found.p_pure, float(found), found.gap) == (0, 1, 0, math.inf)
+    assert found.logits[~torch.eye(3, dtype=torch.bool)].tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 20.0, 9999.0, 10001.0, 1e6, 1e15, 1e300])
+def test_the_lesser_members_mean_share_keeps_its_digits(alpha: float) -> None:
+    """Of 1/2 it lacks Gamma(alpha + 1/2) / (2 sqrt(pi) Gamma(alpha + 1)), about 1 / (2 sqrt(pi alpha))."""
+    if alpha < 100:
+        ratio = math.gamma(alpha + 0.5) / math.gamma(alpha + 1)
+    else:
+        ratio = math.exp(-math.log(alpha) / 2 - 1 / (8 * alpha))  # up to the third power of 1 / alpha
+    assert expected_minority(alpha) == pytest.approx(0.5 - ratio / (2 * math.sqrt(math.pi)), abs=1e-13)
 
 
 def test_with_halves_the_floor_is_finite() -> None:

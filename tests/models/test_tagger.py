@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from contracts.passes import few_examples
-from statewise.errors import ArgumentError, LengthError, ShapeError
+from statewise.errors import ArgumentError, LengthError, NonFiniteError, ShapeError
 from statewise.mixup import Pairs
 from statewise.models import Lexicon, Tagger, TaggerConfig
 from statewise.models.encoded import Encoded, TokenBatch
@@ -301,3 +301,68 @@ def test_a_lexicon_has_each_entry_once(entries: dict[str, Any], told: str) -> No
 def test_a_config_outside_its_domain_is_named(field: str, value: object) -> None:
     with pytest.raises(ArgumentError, match=r"TaggerConfig\."):
         replace(SMALL, **{field: value})  # type: ignore[arg-type]
+
+
+@EVERY_SITE
+def test_nothing_is_mixed_at_rest(site: str) -> None:
+    tagger = build().eval()
+    batch = whole(tagger)
+    pairs = paired(site, torch.full((5, 4), 0.5).double(), batch.lengths, second=torch.arange(4).flip(0))
+    with pytest.raises(ArgumentError, match=r"pairs in eval mode.*call \.train\(\) first"):
+        tagger(batch, pairs=pairs)
+
+
+@pytest.mark.parametrize("policy", ["handover", "zero"])
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_pair_that_is_mixed_in_any_layer_does_not_depend_on_the_others(layer: int, policy: str) -> None:
+    tagger = build(replace(SMALL, layers=2, bidirectional=True, head="softmax")).train()
+    options: dict[str, Any] = {"site": "through_time", "layer": layer, "policy": policy, "dtype": torch.float64}
+    batch = whole(tagger)  # the second sentence is also in a pair with the first, which is longer
+    coefficients = torch.rand(5, 4, generator=torch.Generator().manual_seed(0)).double()
+    pairs = Pairs.of(coefficients, second=torch.tensor([1, 2, 1, 0]), lengths=batch.lengths, **options)
+    few = whole(tagger, SENTENCES[1:3])
+    alone = Pairs.of(coefficients[:, 1:3], second=torch.tensor([1, 0]), lengths=few.lengths, **options)
+    one, other = tagger(batch, pairs=pairs)[:4, 1:3], tagger(few, pairs=alone)
+    torch.testing.assert_close(one, other, **CLOSE)
+
+
+def test_a_step_without_a_tag_is_refused_by_a_chain() -> None:
+    tagger = build()
+    batch = whole(tagger)
+    tags = some_tags(batch.lengths)
+    tags[1, 0] = -100
+    with pytest.raises(ArgumentError):
+        tagger.nll(batch, tags)
+
+
+def test_a_chain_that_is_constrained_gives_tags_of_its_scheme() -> None:
+    lexicon = Lexicon.of(SENTENCES, tags=TAGS, scheme="iob2")
+    tagger = replace(SMALL, constrained=True).build(lexicon, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        tagger.head.bias.copy_(torch.tensor([0.0, 0.0, 9.0]))  # it would say I-PER everywhere
+    for tags in tagger.tag(SENTENCES):
+        before = ("O", *tags)
+        assert all(own != "I-PER" or last != "O" for last, own in zip(before, tags, strict=False))
+
+
+def test_texts_are_not_taken_for_sentences() -> None:
+    for wrong in ("Anna saw", ["Anna saw"]):
+        with pytest.raises(ArgumentError, match=r"text\.split\(\)"):
+            build().tag(wrong)
+
+
+@EVERY_HEAD
+def test_logarithms_of_probabilities_are_numbers_where_probabilities_are_zero(head: str) -> None:
+    tagger = build(replace(SMALL, head=head)).float().eval()
+    with torch.no_grad():
+        tagger.head.bias.copy_(torch.tensor([0.0, 200.0, 0.0]))
+    batch = whole(tagger)
+    assert bool(tagger.log_probabilities(batch)[0].isfinite().all())
+    assert not bool(tagger.probabilities(batch)[0].all())
+
+
+def test_vectors_from_outside_that_are_not_finite_are_named() -> None:
+    context = np.zeros((13, 2))
+    context[3, 1] = np.nan
+    with pytest.raises(NonFiniteError, match=r"context\[3\]"):
+        Encoded(build(context=2).lexicon, SENTENCES, context=context)

@@ -196,6 +196,39 @@ def test_sets_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_names_that_would_take_the_place_of_another_set_are_refused(tmp_path: Path) -> None:
+    for tests, told in (({"train": made().test}, "called 'train'"), ({"a b": made().test, "a_b": made().test}, "a_b")):
+        with pytest.raises(ArgumentError, match=told):
+            run(tmp_path / "run", tests=tests)
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_that_contradict_are_refused_before_a_folder_becomes_a_run(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"crf_mode=\"paper\".*truncate"):
+        run(tmp_path / "run", replace(SETTINGS, mixup="input", crf_mode="paper"))
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ArgumentError, match="below which a run ends"):
+        replace(SETTINGS, schedule="plateau", lr=1e-5)
+
+
+def test_words_that_columns_cannot_hold_are_refused(tmp_path: Path) -> None:
+    for word, tag in (("a\nb", "O"), ("a", "X Y")):
+        wrong = TaggedSentences(sentences=((word, "c"),), tags=((tag, "O"),), scheme="none", name="x")
+        with pytest.raises(ArgumentError, match=r"train\[0\].*line ends"):
+            run(tmp_path / "run", train=wrong, valid=wrong)
+
+
+def test_a_run_does_not_go_on_with_other_vectors_from_outside(tmp_path: Path) -> None:
+    vectors = [
+        {name: np.random.default_rng(seed).random((sum(map(len, part.sentences)), 2)).astype(np.float32)
+         for name, part in (("train", made().train), ("valid", made().valid))}
+        for seed in (0, 1)
+    ]  # fmt: skip
+    run(tmp_path / "run", context=vectors[0])
+    with pytest.raises(RunFolderError, match="context was"):
+        run(tmp_path / "run", replace(SETTINGS, epochs=3), context=vectors[1], resume=True)
+
+
 def test_a_run_that_comes_to_nothing_says_so(tmp_path: Path) -> None:
     with pytest.raises(DivergedError):
         run(tmp_path / "run", replace(SETTINGS, optimizer="sgd", lr=1e30, clip=None, epochs=20))
@@ -249,7 +282,7 @@ def test_folders_of_other_tasks_are_not_loaded(tmp_path: Path) -> None:
     ("field", "value"),
     [
         *(("epochs", 0), ("batch", 0), ("bucket", 0), ("optimizer", "lbfgs"), ("schedule", "linear"), ("lr", -1.0)),
-        *(("divide", 1.0), ("clip", 0), ("patience", 0), ("mixup", "cut"), ("pairing", "sorted"), ("lengths", "pad")),
+        *(("divide", 1.0), ("clip", 0), ("patience", 0), ("mixup", "cut"), ("pairing", "twice"), ("lengths", "pad")),
         *(("crf_mode", "free"), ("keep", "first"), ("seed", -1), ("precision", "half"), ("least_lr", -1.0)),
     ],
 )

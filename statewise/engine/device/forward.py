@@ -258,7 +258,7 @@ class Forward(Walk):
             return gate
         other = self.second.view(self.replicas, self.rows, count, self.width)[:, :, place, : self.hidden]
         weight = self._coefficients()
-        return weight * gate + (1 - weight) * other
+        return (weight * gate + (1 - weight) * other).to(gate.dtype)
 
     def _coefficients(self) -> Tensor:
         """The coefficients of every row."""
