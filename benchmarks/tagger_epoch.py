@@ -204,9 +204,8 @@ def main() -> int:
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     found = measure(asked.batches, asked.rounds, torch.device(asked.device))
-    print(
-        f"{found['batches']} batches of {SETTINGS.batch} sentences of {found['data']}, {asked.device}, {asked.threads} threads"
-    )
+    where = f"{asked.device}, {asked.threads} threads"
+    print(f"{found['batches']} batches of {SETTINGS.batch} sentences of {found['data']}, {where}")
     for column, some in found["seconds"].items():
         print(f"{column:32} {statistics.median(some):8.2f} s   {found['ratios'][column]:.2f} of statewise")
     best = min(found["ratios"][name] for name in ("torch.nn.LSTM + pytorch-crf", "the same, distinct words"))
