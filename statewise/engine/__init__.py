@@ -1,13 +1,12 @@
 """How a layer is unrolled: the reference loop, which is the truth, and faster engines that equal it."""
 
 from statewise.engine.dealing import Member, deal, project
-from statewise.engine.layout import Array, Layout
+from statewise.engine.layout import Layout
 from statewise.engine.plan import ENGINES, Plan, choose, unroll_all
 from statewise.engine.recurrence import Drawn, GateMask, Mixed, Recurrence, Step, Unrolled
 
 __all__ = [
     "ENGINES",
-    "Array",
     "Drawn",
     "GateMask",
     "Layout",

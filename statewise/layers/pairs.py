@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from statewise.engine import Array, Drawn, Layout, Member, Mixed, Recurrence, deal, project
+from statewise.engine import Drawn, Layout, Member, Mixed, Recurrence, deal, project
 from statewise.errors import ShapeError
 from statewise.layers.batch import Batch
 from statewise.transforms import Pairing
+
+Array = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
