@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ from statewise.train.tasks import CLASSES
 from statewise.train.telling import say
 
 FORMATS = ("columns", "jsonl")
+STANDARD_INPUT = ("-", "/dev/stdin")
 KINDS = ("text", "columns", "jsonl", "csv", "tsv")
 #: What only one kind of run listens to.
 _HEARD = {TASK: ("token", "sentence", "comments", "vectors", "context"), CLASSES.name: ("text",)}
@@ -34,12 +40,13 @@ def parser() -> ArgumentParser:
     add = made.add_argument
     add("run", type=str, help="the folder of a run of statewise train tag or classify")
     add("file", type=str, help="a text with a sentence a line and blanks between its words (.txt); or a word a line, "
-        ".jsonl, .csv, .tsv")  # fmt: skip
+        ".jsonl, .csv, .tsv; or - for a text from standard input")  # fmt: skip
     add("--out", type=str, help="the file to write; else the result is printed")
     add("--format", choices=FORMATS, default="columns", help="columns with a tab between, or an object a line")
     add("--probabilities", action="store_true", help="write how probable each tag is, or each class")
     add("--kind", choices=KINDS, help="what the file is, where its name does not say")
-    add("--token", type=str, help="tagger: the column of the words, as in statewise train tag")
+    add("--token", type=str, help="tagger: the column of the words, as in statewise train tag; else that of the run, "
+        "where its files are alike")  # fmt: skip
     add("--sentence", type=str, help="tagger: the column that numbers the sentences of a table")
     add("--comments", action="store_true", help="tagger: leave out lines that begin with #")
     add("--vectors", type=str, help="tagger: a file with vectors of the words that the run has none for, from where "
@@ -59,9 +66,9 @@ def run(arguments: Any, console: Console) -> None:
     """
     task, device = task_of(arguments.run), find_device(arguments.device)
     _refuse(arguments, task)
-    with one_thread(device.type == "cpu"):
+    with one_thread(device.type == "cpu"), _standard_input(arguments) as asked:
         predict = predict_tags if task == TASK else predict_classes
-        lines = predict(arguments, device=device)
+        lines = predict(asked, device=device)
         if arguments.out is None:
             console.file.writelines(lines)
             return
@@ -84,6 +91,29 @@ def _refuse(arguments: Any, task: str) -> None:
             if getattr(arguments, name):
                 wanted = f"no such option for a run of the task {task!r}"
                 raise ArgumentError(where=f"--{name}", got=str(getattr(arguments, name)), wanted=wanted)
+    for name in ("file", "vectors", "context") if arguments.out is not None else ():
+        if _same(arguments.out, getattr(arguments, name)):
+            raise ArgumentError(
+                where="--out", got=f"{arguments.out}, which is read", wanted="another file", remedy="Name a new one."
+            )
+
+
+def _same(one: str, other: str | None) -> bool:
+    places = [Path(each).expanduser() for each in (one, other) if each is not None]
+    return len(places) == 2 and all(place.is_file() for place in places) and places[0].samefile(places[1])
+
+
+@contextmanager
+def _standard_input(arguments: Any) -> Iterator[Any]:
+    """The options, with a copy of standard input for the file where that is what is named: some are read twice."""
+    if arguments.file not in STANDARD_INPUT:
+        yield arguments
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "standard-input"
+        with place.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield Namespace(**{**vars(arguments), "file": str(place), "kind": arguments.kind or "text"})
 
 
 def _write(path: Path, lines: Iterable[str]) -> int:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from statewise.commands.tagged import column, typed_advice
+from statewise.commands.tagged import column, kind_of, reading_like, typed_advice
 from statewise.commands.tagger_run import encode_for, load_for
 from statewise.data import read_sentences
+from statewise.data.tables import json_objects, name_ending
 from statewise.data.tag_schemes import convert_tags
+from statewise.data.tagged_columns import split_blanks, whole_lines
 from statewise.errors import DataError
 from statewise.models import Tagger
 from statewise.models.encoded import Encoded
+from statewise.train import RunFolder
 from statewise.train.classify_data import EpochBatches
 
 BATCH = 256  # sentences that run at once
 DIGITS = 4
+TEXT, OBJECTS = "text", "jsonl"
+Rows = Sequence[Sequence[str]]
 
 
 class Given(NamedTuple):
@@ -32,49 +37,104 @@ class Given(NamedTuple):
 def predict_tags(asked: Any, *, device: torch.device) -> Iterator[str]:
     """A text for each sentence of a file, in its order: its words and their tags.
 
+    A blank line of plain text is a sentence without words. Of objects what else they have is kept.
+
     Args:
         asked: the options.
         device: where to compute.
     """
-    path = Path(asked.file).expanduser()
-    columns = {"token": column(asked.token), "sentence": column(asked.sentence)}
-    with typed_advice():
-        sentences = read_sentences(path, **columns, kind=asked.kind, comments=asked.comments, documents="keep")
+    path, source = Path(asked.file).expanduser(), RunFolder(asked.run).config().get("source", {})
+    kind = asked.kind or (TEXT if name_ending(path) == "txt" else kind_of(path))
+    rows = _read(path, kind, asked, source)
+    sentences = [words for words in rows if words]
     tagger, told = load_for(asked.run, sentences, vectors=asked.vectors, device=device)
     encoded = encode_for(tagger, sentences, context=asked.context)
-    learnt = told["lexicon"]["scheme"]
-    scheme = told.get("source", {}).get("scheme", learnt)
-    if asked.format != "jsonl":
+    scheme = told.get("source", {}).get("scheme", tagger.lexicon.scheme)
+    objects = asked.format == OBJECTS
+    if not objects:
         _check_words(path, sentences)
-    written = _objects if asked.format == "jsonl" else _columns
-    for words, given in zip(sentences, tag(tagger, encoded, probabilities=asked.probabilities), strict=True):
-        yield written(words, given._replace(tags=convert_tags(given.tags, learnt, scheme)))
+    others = [found for _, found in json_objects(path)] if objects and kind == OBJECTS else [{}] * len(rows)
+    found = iter(tag(tagger, encoded, scheme=scheme, probabilities=asked.probabilities))
+    for words, other in zip(rows, others, strict=True):
+        given = next(found) if words else Given((), ())
+        yield _object(words, given, other) if objects else _columns(words, given)
 
 
-def tag(tagger: Tagger, encoded: Encoded, *, probabilities: bool) -> list[Given]:
+def tag(tagger: Tagger, encoded: Encoded, *, scheme: str, probabilities: bool) -> list[Given]:
     """The likeliest tags of sentences, and how probable each is where that is wanted.
+
+    The probability is that of all tags of the tagger which would be written so in this place, the tags beside it as
+    they are: of a B of IOB2 that of B and S of BIOES together.
 
     Args:
         tagger: the model, in eval mode.
         encoded: the sentences.
+        scheme: in which the tags are written.
         probabilities: whether they are wanted.
     """
     found: list[Given] = [Given((), ())] * len(encoded)
-    batches, names = EpochBatches.sorted(encoded.lengths, batch=BATCH), tagger.lexicon.tags
+    batches, writing = EpochBatches.sorted(encoded.lengths, batch=BATCH), _Writing(tagger, scheme)
     with torch.no_grad():
         for part in batches.slices():
             which = batches.places[part]
             tokens = tagger.batch(encoded, which)
-            best = tagger.decode(tokens)
-            shares = best.double()
-            if probabilities:
-                # Beyond an end there is no tag.
-                shares = tagger.probabilities(tokens).gather(2, best.clamp(min=0).unsqueeze(2)).squeeze(2)
-            rows = zip(which.tolist(), tokens.lengths.tolist(), best.T.tolist(), shares.T.tolist(), strict=True)
-            for place, length, numbers, likely in rows:
-                tags = tuple(names[number] for number in numbers[:length])
-                found[place] = Given(tags, tuple(likely[:length]) if probabilities else ())
+            best = tagger.decode(tokens).T.tolist()
+            shares = tagger.probabilities(tokens).transpose(0, 1).tolist() if probabilities else [[]] * len(which)
+            for place, length, numbers, likely in zip(
+                which.tolist(), tokens.lengths.tolist(), best, shares, strict=True
+            ):
+                found[place] = writing.given([tagger.lexicon.tags[number] for number in numbers[:length]], likely)
     return found
+
+
+class _Writing:
+    """Writes the tags of a tagger in another scheme."""
+
+    def __init__(self, tagger: Tagger, scheme: str) -> None:
+        self.names, self.learnt, self.scheme = tagger.lexicon.tags, tagger.lexicon.scheme, scheme
+        self._alike: dict[tuple[tuple[str, ...], str, tuple[str, ...]], list[int]] = {}
+
+    def given(self, tags: Sequence[str], shares: Sequence[Sequence[float]]) -> Given:
+        """The tags of a sentence as they are written, and their probabilities, if there are any of the learnt ones."""
+        written = convert_tags(tags, self.learnt, self.scheme)
+        if not shares:
+            return Given(written, ())
+        summed = (
+            sum(shares[at][number] for number in self._written_so(tags, at, name)) for at, name in enumerate(written)
+        )
+        return Given(written, tuple(min(1.0, each) for each in summed))
+
+    def _written_so(self, tags: Sequence[str], at: int, written: str) -> list[int]:
+        # How a tag is written depends on itself and on the two beside it.
+        before, after = tuple(tags[max(0, at - 1) : at]), tuple(tags[at + 1 : at + 2])
+        key = before, written, after
+        if key not in self._alike:
+            self._alike[key] = [
+                number
+                for number, name in enumerate(self.names)
+                if convert_tags((*before, name, *after), self.learnt, self.scheme)[len(before)] == written
+            ]
+        return self._alike[key]
+
+
+def _read(path: Path, kind: str, asked: Any, source: Mapping[str, Any]) -> Rows:
+    """The sentences of a file, by what was typed, else as the files of the run were read."""
+    if kind == TEXT:
+        lines = [split_blanks(line) for _, line in whole_lines(path)]
+        if not any(lines):
+            raise DataError(where=str(path), got="no sentences", wanted="one or more")
+        return lines
+    like = reading_like(source, kind)
+    columns = {name: column(getattr(asked, name) or like.get(name)) for name in ("token", "sentence")}
+    comments = asked.comments or bool(like.get("comments"))
+    try:
+        with typed_advice():
+            return read_sentences(path, **columns, kind=kind, comments=comments, documents="keep")
+    except DataError as error:
+        if asked.kind is not None or kind != "columns" or not path.is_file():
+            raise
+        remedy = f"{error.remedy} If it is a text with a sentence a line, say --kind text.".strip()
+        raise DataError(where=error.where, got=error.got, wanted=error.wanted, remedy=remedy) from None
 
 
 def _check_words(path: Path, sentences: Sequence[Sequence[str]]) -> None:
@@ -96,8 +156,12 @@ def _columns(words: Sequence[str], given: Given) -> str:
     return "".join("\t".join(row) + "\n" for row in zip(*rows, strict=True)) + "\n"
 
 
-def _objects(words: Sequence[str], given: Given) -> str:
-    told: dict[str, Any] = {"tokens": list(words), "tags": list(given.tags)}
+def _object(words: Sequence[str], given: Given, other: Mapping[str, Any]) -> str:
+    # Probabilities that are there already are those of other tags.
+    told = {name: value for name, value in other.items() if name != "probabilities"}
+    told |= {"tokens": list(words), "tags": list(given.tags)}
     if given.probabilities:
         told["probabilities"] = [round(share, DIGITS) for share in given.probabilities]
-    return json.dumps(told, ensure_ascii=False) + "\n"
+    text = json.dumps(told, ensure_ascii=False)
+    whole = text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text)
+    return (text if whole else json.dumps(told)) + "\n"

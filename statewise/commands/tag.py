@@ -13,12 +13,13 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.compare import asked_before
+from statewise.commands.compare import COMPARED, asked_before
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
 from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, one_thread
 from statewise.commands.tag_compare import VARIANTS, compare_mixing
 from statewise.commands.tagged import ENCODING, FILES, Tagged, add_reading, find_vectors, read_sets
+from statewise.data import WordVectors
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import TaggerConfig
 from statewise.train import RunFolder, TaggerResult, TaggerSettings, train_tagger
@@ -33,6 +34,7 @@ SMALL = 128  # units up to which one thread is faster than several
 _WORD_DROPOUT = f"{TaggerConfig.word_dropout:g}, but 0 with mixing"  # for the help
 _ENCODINGS = ("bioes", "iob2", "iob1")
 _SOURCE = ("data", *FILES, "encoding", "vectors")
+_OF_MIXING = ("alpha", "rho", "pairing", "lengths", "crf_mode")
 _PLACES = ("data", "valid", "test", "context", "vectors")  # which of them may be files
 
 
@@ -84,15 +86,17 @@ def run(asked: Any, console: Console) -> None:
     config, mixed = models_of(asked, there)
     config = config if settings.mixup == "none" else mixed
     source = source_of(asked, there)
+    refuse_idle(asked, config, settings, vectors="vectors" in source)
     sets = read_sets(source, seed=settings.seed, valid=settings.keep == "best", test=asked.compare)
     source["scheme"] = sets.scheme  # in which predictions are written
     folder = Path(asked.out or f"runs/{sets.name}{'-compared' if asked.compare else ''}")
     check_taken(folder, asked)
     told = None if asked.quiet else console
     words = (sentence for each in sets.all for sentence in each.sentences)
-    options: dict[str, Any] = {"vectors": find_vectors(source.get("vectors"), words), "context": sets.context}
+    vectors = find_vectors(source.get("vectors"), words)
+    options: dict[str, Any] = {"vectors": vectors, "context": sets.context}
     options |= {"device": device, "resume": asked.resume, "source": source}
-    say(told, describe_run(config, settings, sets, device, folder))
+    say(told, describe_run(config, settings, sets, device, folder, vectors))
     few = device.type == "cpu" and config.hidden <= SMALL
     with one_thread(few), _way_on(folder, asked, console):
         if asked.compare:
@@ -102,7 +106,7 @@ def run(asked: Any, console: Console) -> None:
         with curves(folder, wanted=asked.tensorboard) as write:
             parts = (sets.train, sets.valid, sets.tests)
             result = train_tagger(config, settings, *parts, folder, console=told, on_epoch=write, **options)
-    _tell(console, result, settings)
+    _tell(console, result, settings, spans=sets.scheme != "none")
 
 
 def models_of(asked: Any, there: Mapping[str, Any]) -> tuple[TaggerConfig, TaggerConfig]:
@@ -154,6 +158,27 @@ def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _absolute(value) if name in _PLACES else value for name, value in found.items()}
 
 
+def refuse_idle(asked: Any, config: TaggerConfig, settings: TaggerSettings, *, vectors: bool) -> None:
+    """Refuse options that would do nothing.
+
+    Args:
+        asked: the options.
+        config: the model.
+        settings: how it is trained.
+        vectors: whether word vectors are given.
+    """
+    mixed = asked.compare or settings.mixup != "none"
+    idle = dict.fromkeys(_OF_MIXING, (mixed, "without --mixup"))
+    if mixed:
+        idle["crf_mode"] = (config.head == "crf", f"with --head {config.head}")
+    idle["finetune"] = (vectors, "without --vectors")
+    idle["patience"] = (settings.keep == "best", f"with --keep {settings.keep}")
+    for name, (heard, why) in idle.items():
+        if getattr(asked, name) is not None and not heard:
+            where, remedy = f"--{name.replace('_', '-')}", "It would do nothing: leave it out."
+            raise ArgumentError(where=where, got=getattr(asked, name), wanted=f"no such option {why}", remedy=remedy)
+
+
 def check_taken(folder: Path, asked: Any) -> None:
     """Refuse a folder with a run that nobody wants to go on with.
 
@@ -168,7 +193,12 @@ def check_taken(folder: Path, asked: Any) -> None:
 
 
 def describe_run(
-    config: TaggerConfig, settings: TaggerSettings, sets: Tagged, device: torch.device, folder: Path
+    config: TaggerConfig,
+    settings: TaggerSettings,
+    sets: Tagged,
+    device: torch.device,
+    folder: Path,
+    vectors: WordVectors | None = None,
 ) -> str:
     """A run in two lines, before it begins."""
     held = "" if sets.valid is None else f", {len(sets.valid):,} to choose by"
@@ -179,7 +209,11 @@ def describe_run(
     network = f"{config.cell} of {config.layers} x {config.hidden} units {ways}, {config.head}"
     dropped = "" if config.word_dropout else " without word dropout"
     mixed = "" if settings.mixup == "none" else f", {settings.mixup} mixup{dropped}"
-    return f"{sets.name}: {sizes}; {kinds}\n{network}{mixed}; {settings.epochs} epochs on {device}, in {folder}"
+    known = ""
+    if vectors is not None:
+        words = {word for each in sets.all for sentence in each.sentences for word in sentence}
+        known = f"; vectors for {sum(vectors.lookup(word) >= 0 for word in words):,} of {len(words):,} words"
+    return f"{sets.name}: {sizes}; {kinds}{known}\n{network}{mixed}; {settings.epochs} epochs on {device}, in {folder}"
 
 
 def _absolute(named: Any) -> Any:
@@ -194,10 +228,16 @@ def _there(asked: Any) -> dict[str, Any]:
     if not asked.out:
         raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
     folder = Path(asked.out)
+    if not asked.compare and (folder / COMPARED).exists():
+        got, wanted = "a comparison", "the folder of one run"
+        raise RunFolderError(where=str(folder), got=got, wanted=wanted, remedy="This is a comparison: add --compare.")
+    if not (folder / (COMPARED if asked.compare else "config.json")).exists():
+        if asked.data is None:
+            got, wanted = "no run here", "the folder of a run, or --data to begin one"
+            raise RunFolderError(where=str(folder), got=got, wanted=wanted, remedy="Look at the spelling of --out.")
+        return {}
     if asked.compare:
         return asked_before(folder)
-    if not (folder / "config.json").exists():
-        return {}
     told = RunFolder(folder).config()
     if told.get("task") != TASK:
         got, wanted = f"a run of the task {told.get('task')!r}", "a run of statewise train tag"
@@ -211,18 +251,25 @@ def _way_on(folder: Path, asked: Any, console: Console) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if folder.exists():
-            compare = " --compare" if asked.compare else ""
-            say(console, f"Stopped. Go on:\n  statewise train tag{compare} --resume --out {shlex.quote(str(folder))}")
+        if not (folder / (COMPARED if asked.compare else "config.json")).exists():
+            say(console, f"Stopped before the run began: there is nothing in {folder}.")
+            raise
+        begun = any(folder.glob("resume.safetensors")) or any(folder.glob("*/resume.safetensors"))
+        early = "Stopped before the first epoch ended: only the settings are kept. Begin again"
+        what = "Stopped. Go on" if begun else early
+        compare = " --compare" if asked.compare else ""
+        say(console, f"{what}:\n  statewise train tag{compare} --resume --out {shlex.quote(str(folder))}")
         raise
 
 
-def _tell(console: Console, result: TaggerResult, settings: TaggerSettings) -> None:
+def _tell(console: Console, result: TaggerResult, settings: TaggerSettings, *, spans: bool) -> None:
     folder = shlex.quote(str(result.folder))
     tests = RunFolder(result.folder).metrics()[-1]["tests"]
     for name, measured in {**({} if result.valid is None else {"valid": result.valid}), **result.tests}.items():
         trust = f", calibration error {100 * tests[name]['ece']:.2f} %" if name in tests else ""
-        say(console, f"{name}: {measured}{trust}")
+        # Of tags without spans F1 is the accuracy.
+        told = str(measured) if spans else f"accuracy {100 * measured.accuracy:.2f} %, loss {measured.loss:.4f}"
+        say(console, f"{name}: {told}{trust}")
     say(console, f"Kept after epoch {result.best_epoch} of {result.epochs} ({result.seconds:.0f} s).")
     say(console, "Next:")
     say(console, f"  statewise predict {folder} FILE")

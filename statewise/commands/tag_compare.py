@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from rich.console import Console
 
 from statewise.commands.compare import COMPARED, note
 from statewise.commands.curves import curves
+from statewise.commands.shared import first_process
 from statewise.commands.tagged import Tagged, alone
 from statewise.data import compare_spans
 from statewise.data.span_comparison import SpanComparison
 from statewise.errors import DivergedError
+from statewise.files import write_atomically
 from statewise.models import TaggerConfig
 from statewise.report import Table
 from statewise.train import RunFolder, TaggerResult, TaggerSettings, TagMeasured, train_tagger
@@ -26,7 +29,8 @@ from statewise.train.telling import say
 STANDARD = "standard"
 #: The kinds of training, by the folders of their runs.
 VARIANTS: Mapping[str, str] = {STANDARD if name == "none" else name: name for name in MIXUPS}
-SURE = 0.05  # a difference that chance would make less often is told as one
+SURE = 0.05  # a difference that the draw of sentences would make less often is told as one
+TABLES, RESULTS = "compared.md", "results.json"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,13 @@ class Variant:
     best_epoch: int
     seconds: float
 
+    def record(self) -> dict[str, Any]:
+        """As a file has it."""
+        told = {name: getattr(self, name) for name in ("f1", "loss", "ece", "best_epoch", "seconds")}
+        told["valid_f1"] = None if self.valid is None else self.valid.f1
+        one = self.against
+        return told if one is None else {**told, "gain": one.difference, "p": one.p, "interval": list(one.interval)}
+
 
 def compare_mixing(
     config: TaggerConfig,
@@ -64,14 +75,14 @@ def compare_mixing(
     drawn: bool,
     source: Mapping[str, Any],
     **options: Any,
-) -> dict[str, Variant]:
-    """Train each variant with the same seed, and print how each does beside the standard one.
+) -> dict[str, dict[str, Variant]]:
+    """Train each variant with the same seed, and print how each does beside the standard one; by test set and variant.
 
     Args:
         config: the tagger of the standard variant.
         settings: how each variant is trained, but for what is mixed.
-        sets: the sentences; compared on the first test set.
-        folder: gets a folder for each variant, and a file that says what was asked.
+        sets: the sentences; compared on each test set.
+        folder: gets a folder for each variant, a file that says what was asked, the tables and their numbers.
         mixed: the tagger of the others, which may drop other shares of words.
         console: where to print the table.
         told: where to tell of the progress.
@@ -99,11 +110,29 @@ def compare_mixing(
             say(told, f"{name} came to nothing: {error}")
     if not results:
         raise next(iter(failed.values()))
-    test = next(iter(sets.tests))
-    found = judged(results, test, spans=sets.scheme != "none")
+    spans = sets.scheme != "none"
+    found = {test: judged(results, test, spans=spans) for test in sets.tests}
     lost = [f"{name} came to nothing: {error}" for name, error in failed.items()]
-    gains(found, test, [*dropping(config, mixed), *lost]).print(console)
+    said = [*dropping(config, mixed), *lost]
+    tables = [gains(each, test, said, measure="F1" if spans else "accuracy") for test, each in found.items()]
+    for table in tables:
+        table.print(console)
+    keep(folder, tables, found)
     return found
+
+
+def keep(folder: Path, tables: Sequence[Table], found: Mapping[str, Mapping[str, Variant]]) -> None:
+    """Write the tables of a comparison into its folder, and the numbers; under torchrun, in the first process.
+
+    Args:
+        folder: of the comparison.
+        tables: one for each test set.
+        found: by test set and variant.
+    """
+    if first_process():
+        numbers = {test: {name: one.record() for name, one in each.items()} for test, each in found.items()}
+        write_atomically(folder / TABLES, "\n\n".join(table.markdown().strip() for table in tables) + "\n")
+        write_atomically(folder / RESULTS, json.dumps(numbers, indent=2) + "\n")
 
 
 def judged(results: Mapping[str, TaggerResult], test: str, *, spans: bool) -> dict[str, Variant]:
@@ -144,15 +173,16 @@ def dropping(config: TaggerConfig, mixed: TaggerConfig) -> list[str]:
     return [f"Word dropout: {standard}, {other} where sentences are mixed; --word-dropout X has X in all."]
 
 
-def gains(found: Mapping[str, Variant], test: str, more: list[str]) -> Table:
+def gains(found: Mapping[str, Variant], test: str, more: list[str], *, measure: str = "F1") -> Table:
     """The variants beside each other, and what the numbers say.
 
     Args:
         found: by name.
         test: the set that they are compared on.
         more: what else is to be said.
+        measure: what is compared, in a word.
     """
-    columns = ("training", "valid F1 %", "F1 %", "gain", "p", "loss", "ECE %", "best epoch", "seconds")
+    columns = ("training", f"valid {measure} %", f"{measure} %", "gain", "p", "loss", "ECE %", "best epoch", "seconds")
     rows = [
         [
             *(name, "-" if one.valid is None else f"{100 * one.valid.f1:.2f}", f"{100 * one.f1:.2f}"),
@@ -161,26 +191,31 @@ def gains(found: Mapping[str, Variant], test: str, more: list[str]) -> Table:
         ]
         for name, one in found.items()
     ]
+    what = "F1 of spans by the rules of conlleval" if measure == "F1" else "the share of right tags"
     told = (
-        f"On {test}: F1 of spans by the rules of conlleval (of tags without spans the accuracy); gain: by how much it "
-        "is higher than without mixing; p: how often chance alone would make such a gain or loss, by exchanging the "
-        "tags of whole sentences; loss: of a sentence, in nats; ECE: how far probabilities are from how often they are "
-        "right."
+        f"On {test}: {what}; gain: "
+        "by how much it is higher than without mixing; p: how often the draw of test sentences alone would make such a "
+        "gain or loss, by exchanging the tags of whole sentences. It leaves out the chance between trainings, of which "
+        "there is one of each with one seed, and that there are three comparisons; loss: of a sentence, in nats; ECE: "
+        "how far probabilities are from how often they are right."
     )
-    return Table(columns=columns, rows=rows, notes=[conclusion(found), told, *more])
+    return Table(columns=columns, rows=rows, notes=[conclusion(found, measure=measure), told, *more])
 
 
-def conclusion(found: Mapping[str, Variant]) -> str:
+def conclusion(found: Mapping[str, Variant], *, measure: str = "F1") -> str:
     """What the numbers say, in a sentence: validation chooses, the test tells how good the choice is.
+
+    Where mixing is only as good as the standard training, that is the best.
 
     Args:
         found: by name.
+        measure: what is compared, in a word.
     """
     standard, told = found.get(STANDARD), list[str]()
     chosen = {name: one.valid for name, one in found.items() if one.valid is not None}
     if chosen:
-        best = max(chosen, key=lambda name: (chosen[name].f1, -chosen[name].loss))
-        told.append(f"Best by validation is {best}{_beside(found[best].against)}.")
+        best = max(chosen, key=lambda name: (chosen[name].f1, name == STANDARD, -chosen[name].loss))
+        told.append(f"Best by validation is {best}{_beside(found[best].against, measure)}.")
     if standard is not None:
         least = min(found, key=lambda name: found[name].loss)
         share = f"{100 * (1 - found[least].loss / standard.loss):.0f} %"
@@ -189,12 +224,22 @@ def conclusion(found: Mapping[str, Variant]) -> str:
     return " ".join(told)
 
 
-def _beside(against: SpanComparison | None) -> str:
+def _beside(against: SpanComparison | None, measure: str) -> str:
     if against is None:
         return ""
-    sure = "more than chance" if against.p < SURE else "which may be chance"
-    return f", whose F1 is {100 * against.difference:+.2f} points from the standard one's, {sure}"
+    draw = "the draw of test sentences"
+    sure = f"more than {draw} would do" if against.p < SURE else f"which {draw} would do"
+    return f", whose {measure} is {100 * against.difference:+.2f} points from the standard one's, {sure}"
 
 
 def _gain(against: SpanComparison | None) -> tuple[str, str]:
-    return ("-", "-") if against is None else (f"{100 * against.difference:+.2f}", f"{against.p:.3f}")
+    return ("-", "-") if against is None else (f"{100 * against.difference:+.2f}", _chance(against.p))
+
+
+def _chance(p: float) -> str:
+    """A p-value as it is printed.
+
+    >>> _chance(0.0001), _chance(0.25)
+    ('<0.001', '0.250')
+    """
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"

@@ -9,11 +9,20 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from statewise.commands.tagged import READING, Context, alone, encoded, find_context, read_file, read_sets
-from statewise.commands.tagger_run import load_for
+from statewise.commands.tagged import (
+    READING,
+    Context,
+    alone,
+    encoded,
+    find_context,
+    kind_of,
+    read_file,
+    read_sets,
+    reading_like,
+)
+from statewise.commands.tagger_run import check_context, check_width, load_for
 from statewise.data import SpanScores, TaggedSentences, score_spans
 from statewise.data.span_scores import SpanCounts
-from statewise.data.tables import name_ending
 from statewise.errors import ArgumentError
 from statewise.models import Tagger
 from statewise.report import Table
@@ -43,13 +52,19 @@ def evaluate_tagger(asked: Any, console: Console, device: torch.device) -> None:
     told = RunFolder(asked.run).config()
     sets = list(_sets(asked, told))
     words = [sentence for _, each, _ in sets for sentence in each.sentences]
-    tagger, _ = load_for(asked.run, words, vectors=asked.vectors, device=device)
+    tagger, about = load_for(asked.run, words, vectors=asked.vectors, device=device)
+    strange = "not seen in training" if about["lexicon"]["vectors"] is None else "without a vector"
+    for _, _, context in sets:
+        check_context(tagger, given=context is not None)
+        check_width(tagger, context)
     with precisely(while_evaluating(told["training"]["precision"]), device):
         for name, each, context in sets:
-            score(tagger, each, name, context, batch=asked.batch or BATCH).print(console)
+            score(tagger, each, name, context, batch=asked.batch or BATCH, strange=strange).print(console)
 
 
-def score(tagger: Tagger, gold: TaggedSentences, name: str, context: Context | None, *, batch: int) -> Table:
+def score(
+    tagger: Tagger, gold: TaggedSentences, name: str, context: Context | None, *, batch: int, strange: str
+) -> Table:
     """What a tagger does on a set, as a table.
 
     Args:
@@ -58,16 +73,16 @@ def score(tagger: Tagger, gold: TaggedSentences, name: str, context: Context | N
         name: of the set.
         context: vectors from outside; None for none.
         batch: how many sentences run at once.
+        strange: what to call words that the tagger has no vector for.
     """
     examples = TagSet(tagger.lexicon, gold, context=context, where=name)
     nll, tagged = predict(tagger, examples, batch=batch)
     found, trust = judged(gold, tagged, nll=nll), calibrate(tagger, examples, batch=batch)
     columns, rows = by_type(gold, tagged)
-    strange = examples.encoded.unknown
     notes = [
         f"accuracy {100 * found.accuracy:.2f} %, loss {found.loss:.4f} a sentence, calibration error "
         f"{100 * trust.ece:.2f} % (mean confidence {100 * trust.mean_confidence:.2f} %); {found.sentences:,} "
-        f"sentences, {found.tokens:,} words, {strange:,} of them without a vector",
+        f"sentences, {found.tokens:,} words, {examples.encoded.unknown:,} of them {strange}",
     ]
     return Table(columns=columns, rows=rows, title=name, notes=notes)
 
@@ -114,9 +129,8 @@ def _sets(asked: Any, told: Mapping[str, Any]) -> Iterator[tuple[str, TaggedSent
         if asked.split is not None:
             raise ArgumentError(where="--split", got=asked.split, wanted="no such option for a file of its own")
         path = Path(asked.data).expanduser()
-        read = read_file(
-            path, _reading(path, source) | {name: value for name in READING if (value := getattr(asked, name))}
-        )
+        given = {name: value for name in READING if (value := getattr(asked, name))}
+        read = read_file(path, reading_like(source, kind_of(path)) | given)
         context = None if asked.context is None else find_context(asked.context, read)
         yield path.name, encoded(read, learnt), context
         return
@@ -139,10 +153,3 @@ def _sets(asked: Any, told: Mapping[str, Any]) -> Iterator[tuple[str, TaggedSent
         raise ArgumentError(where="--data", got="no such set in the run", wanted="tagged sentences: --data FILE")
     for name, each in chosen.items():
         yield name, each, None if own.context is None else own.context[name]
-
-
-def _reading(path: Path, source: Mapping[str, Any]) -> dict[str, Any]:
-    """How a file is read: as those of the run were, columns and names where it is of the same form."""
-    alike = name_ending(path) == name_ending(Path(source.get("data", "")))
-    known = ("scheme", "repair", "comments", *(("token", "tag", "sentence") if alike else ()))
-    return {name: source[name] for name in known if name in source}

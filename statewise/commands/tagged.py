@@ -23,7 +23,8 @@ from statewise.data import (
     read_tagged,
     read_vectors,
 )
-from statewise.data.tagged_read import READ_SCHEMES
+from statewise.data.tables import name_ending
+from statewise.data.tagged_read import KINDS, READ_SCHEMES
 from statewise.errors import ArgumentError, DataError
 from statewise.train.tag_folder import Tags
 
@@ -137,6 +138,33 @@ def read_file(path: Path, source: Mapping[str, Any], *, scheme: str | None = Non
     options |= {name: column(source.get(name)) for name in ("token", "tag", "sentence")}
     with typed_advice():
         return read_tagged(path, **options)
+
+
+def reading_like(source: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """How the files of a run were read, as far as that fits a file of some kind: its columns only if theirs are alike.
+
+    Args:
+        source: where the sentences of the run came from.
+        kind: of the file, see :func:`kind_of`.
+
+    >>> reading_like({"data": "a.csv", "token": "form", "comments": True}, "csv")
+    {'comments': True, 'token': 'form'}
+    >>> reading_like({"data": "a.csv", "token": "form", "comments": True}, "columns")
+    {'comments': True}
+    """
+    alike = kind == kind_of(Path(str(source.get("data", ""))))
+    known = ("scheme", "repair", "comments", *(("token", "tag", "sentence") if alike else ()))
+    return {name: source[name] for name in known if name in source}
+
+
+def kind_of(path: Path) -> str:
+    """What a file of tagged sentences is, by its name.
+
+    >>> kind_of(Path("eng.train.xz")), kind_of(Path("a.jsonl"))
+    ('columns', 'jsonl')
+    """
+    ending = name_ending(path)
+    return ending if ending in KINDS else "columns"
 
 
 def encoded(sentences: TaggedSentences, encoding: str) -> TaggedSentences:

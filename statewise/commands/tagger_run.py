@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from statewise.commands.tagged import find_context, find_vectors
+from statewise.commands.tagged import Context, find_context, find_vectors
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import Tagger
 from statewise.models.encoded import Encoded
@@ -70,15 +70,35 @@ def encode_for(tagger: Tagger, sentences: Sentences, *, context: str | None) -> 
         sentences: words in their order.
         context: a file with the vectors; None for none.
     """
-    if (context is None) != (tagger.context == 0):
+    check_context(tagger, given=context is not None)
+    rows = None if context is None else find_context(context, sentences)
+    check_width(tagger, rows)
+    return Encoded(tagger.lexicon, sentences, context=rows)
+
+
+def check_context(tagger: Tagger, *, given: bool) -> None:
+    """Refuse sentences without the vectors from outside that a tagger needs, and with such as it does not know.
+
+    Args:
+        tagger: who reads the sentences.
+        given: whether there are vectors.
+    """
+    if given != (tagger.context > 0):
         raise ArgumentError(
             where="--context",
-            got="nothing" if context is None else "vectors for a run without such",
+            got="vectors for a run without such" if given else "nothing",
             wanted=f"the run's vectors from outside, of width {tagger.context}" if tagger.context else "nothing",
-            remedy="Name a file with one for each word." if context is None else "Leave them out.",
+            remedy="Leave them out." if given else "Name a file with one for each word.",
         )
-    rows = None if context is None else find_context(context, sentences)
+
+
+def check_width(tagger: Tagger, rows: Context | None) -> None:
+    """Refuse vectors from outside that are wider or narrower than those of a tagger's training.
+
+    Args:
+        tagger: who reads them.
+        rows: the vectors; None for none.
+    """
     if rows is not None and rows.shape[1] != tagger.context:
         wanted = f"{tagger.context}, as the run has"
         raise ArgumentError(where="--context", got=f"vectors of width {rows.shape[1]}", wanted=wanted)
-    return Encoded(tagger.lexicon, sentences, context=rows)

@@ -120,9 +120,11 @@ class Trained(Made):
 
     Args:
         found: numbers by name.
+        smoke: whether it was only tried out, so that nothing can be claimed of it.
     """
 
     found: Mapping[str, float] = field(default_factory=dict)
+    smoke: bool = False
 
     def __str__(self) -> str:
         return f"test accuracy {self.found['accuracy']:.2%}, NLL {self.found['nll']:.4f}, {self.seconds:.1f} s"
@@ -197,6 +199,7 @@ class MixingMaker:
         measure: gives its numbers.
         folder: where the networks go, each in a folder of its own.
         console: where to tell of the progress; None for silence.
+        smoke: whether the networks are only tried out.
     """
 
     def __init__(
@@ -205,8 +208,11 @@ class MixingMaker:
         measure: Callable[[MixingCase, SmallNetwork], Mapping[str, float]],
         folder: Path,
         console: Console | None,
+        *,
+        smoke: bool = False,
     ) -> None:
         self.train, self.measure, self.folder, self.console = train, measure, folder, console
+        self.smoke = smoke
         self.data: dict[str, Any] = {}
 
     def make(self, step: MixingCase, number: str) -> tuple[Trained, bool]:
@@ -220,7 +226,7 @@ class MixingMaker:
         path = place / RESULT
         there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if there.get("told") == told:
-            return _trained(step, there), True
+            return _trained(step, there, smoke=self.smoke), True
         say(self.console, f"[{number}] {step.name}")
         began = time.monotonic()
         network = self.train(step)
@@ -231,7 +237,7 @@ class MixingMaker:
         write_tensors(place / MODEL, network.state_dict(), told)
         # Last, so that what has a result is whole.
         write_atomically(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
-        return _trained(step, whole), False
+        return _trained(step, whole, smoke=self.smoke), False
 
 
 def load_network(network: SmallNetwork, case: MixingCase, folder: Path) -> SmallNetwork:
@@ -298,7 +304,7 @@ def verdicts(claims: Sequence[tuple[str, bool]]) -> list[str]:
     return [f"{text}: {'holds' if holds else 'DOES NOT HOLD'}." for text, holds in claims]
 
 
-def _trained(step: MixingCase, there: Mapping[str, Any]) -> Trained:
+def _trained(step: MixingCase, there: Mapping[str, Any], *, smoke: bool) -> Trained:
     return Trained(
         name=step.name,
         line=step.line,
@@ -306,4 +312,5 @@ def _trained(step: MixingCase, there: Mapping[str, Any]) -> Trained:
         seconds=there["seconds"],
         parameters=there["parameters"],
         found=there["found"],
+        smoke=smoke,
     )

@@ -285,7 +285,8 @@ class _TaggerDriver(Driver[TaggerTraining]):
         return Progress(self.console, epochs=self.training.settings.epochs, perplexity=False, unit="tokens")
 
     def _tell(self, progress: Progress, record: Mapping[str, Any]) -> None:
-        note = f"F1 {100 * record['valid_f1']:.2f} %" if "valid_f1" in record else ""
+        called = "accuracy" if self.training.model.lexicon.scheme == "none" else "F1"
+        note = f"{called} {100 * record['valid_f1']:.2f} %" if "valid_f1" in record else ""
         if record["skipped"]:
             note += f", {record['skipped']} updates left out: their gradient overflowed"
         losses = {name: record[f"{name}_loss"] for name in ("train", "valid") if f"{name}_loss" in record}

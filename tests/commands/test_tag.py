@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from commands.typing_commands import Typed
 from statewise.cli import main
+from statewise.commands.predict_tags import tag
 from statewise.commands.tag import models_of, parser
-from statewise.commands.tag_compare import Variant, conclusion
+from statewise.commands.tag_compare import Variant, conclusion, gains
 from statewise.commands.tagged import read_sets
 from statewise.data import (
     TaggedSentences,
@@ -23,7 +27,9 @@ from statewise.data import (
     score_spans,
     write_context_vectors,
 )
+from statewise.data.tag_schemes import convert_tags
 from statewise.models import TaggerConfig
+from statewise.models.encoded import Encoded
 from statewise.train import RunFolder, TaggerSettings, TagMeasured, load_tagger
 
 SMALL = ["--hidden", "6", "--characters", "4", "--character-hidden", "3", "--words", "6", "--epochs", "2"]
@@ -98,9 +104,11 @@ def test_objects_and_tables_are_read_too_and_tags_without_spans(typed: Typed, tm
     assert "7 tags (iob2)" in said
     said = typed("train", "tag", "--data", "parts.csv", "--tag", "pos", *SMALL, "--epochs", "6")
     assert "2 tags (none)" in said
+    assert re.search(r"^valid: accuracy [\d.]+ %, loss [\d.]+$", said, re.MULTILINE)
     said = typed("evaluate", "runs/parts", "--data", "parts.csv")
     assert re.search(r"^N +\d+\.\d+ ", said, re.MULTILINE)
     assert "strict" not in said
+    assert "of them not seen in training" in said
 
 
 def test_a_run_goes_on_with_its_own_settings(typed: Typed, tmp_path: Path) -> None:
@@ -166,6 +174,7 @@ def test_vectors_from_outside_go_with_their_sentences(typed: Typed, refused: Typ
     typed("evaluate", "run", "--data", "test.jsonl", "--context", "test.npz")
     assert typed("predict", "run", "test.jsonl", "--context", "test.npz").count("\n\n") == 8
     assert "--context: got nothing, wanted the run's vectors" in refused("predict", "run", "test.jsonl")
+    assert "--context: got nothing, wanted the run's vectors" in refused("evaluate", "run", "--data", "test.jsonl")
     assert "test.npz" in refused("predict", "run", "names.jsonl", "--context", "test.npz")
     assert "--context: got 1 files, wanted 2" in refused("train", "tag", *files, "--context", "names.npz")
 
@@ -190,6 +199,12 @@ def test_a_comparison_tells_what_each_kind_of_mixing_gains(typed: Typed, refused
     assert [line.split()[:7] for line in again.splitlines()[2:6]] == [
         line.split()[:7] for line in said.splitlines()[2:6]
     ]
+    folder = tmp_path / "runs" / "names-compared"
+    assert "| standard |" in (folder / "compared.md").read_text(encoding="utf-8")
+    numbers = json.loads((folder / "results.json").read_text(encoding="utf-8"))["test"]
+    assert 0 <= numbers["input"]["p"] <= 1
+    assert "p" not in numbers["standard"]
+    assert "add --compare" in refused("train", "tag", "--resume", "--out", "runs/names-compared")
     assert "runs of standard" in refused(*typing)
     assert "--mixup with it" in refused(*typing, "--mixup", "input", "--out", "other")
 
@@ -201,12 +216,19 @@ def test_the_conclusion_says_whether_chance_would_do() -> None:
     against = compare_spans(gold, gold, [["O", "O"]] * 10 + gold[:2])
     better = replace(standard, valid=replace(valid, f1=0.9), f1=1.0, loss=1.0, against=against)
     said = conclusion({"standard": standard, "input": better})
-    assert "Best by validation is input, whose F1 is +71.43 points from the standard one's, more than chance." in said
+    assert "Best by validation is input, whose F1 is +71.43 points from the standard one's, " in said
+    assert "more than the draw of test sentences would do." in said
     assert "The lowest loss is that of input, 50 % below the standard one." in said
     chance = replace(better, against=compare_spans(gold, gold, gold), loss=3.0)
     said = conclusion({"standard": standard, "input": chance})
-    assert "which may be chance" in said
+    assert "which the draw of test sentences would do" in said
     assert "Mixing does not lower the loss." in said
+    tied = replace(better, valid=replace(valid, loss=0.5))
+    assert conclusion({"standard": standard, "input": tied}).startswith("Best by validation is standard.")
+    assert (
+        "<0.001"
+        in gains({"standard": standard, "input": replace(better, against=replace(against, p=1e-4))}, "x", []).rows[1]
+    )
 
 
 def test_a_file_is_scored_by_type_and_by_two_conventions(typed: Typed, refused: Typed, tagger: Path) -> None:
@@ -253,6 +275,46 @@ def test_sentences_are_tagged_in_the_scheme_of_the_training_file(typed: Typed, t
     shares = [share for line in objects for share in json.loads(line)["probabilities"]]
     assert all(0 < share <= 1 for share in shares)
     assert re.match(r"\S+\t\S+\t[01]\.\d{4}\n", typed("predict", str(tagger), "new.txt", "--probabilities"))
+
+
+def test_training_says_how_many_words_have_a_vector(typed: Typed, tagger: Path) -> None:
+    files = ["--data", str(tagger.parent / "test.conll"), "--vectors", str(tagger.parent / "vectors.txt")]
+    said = typed("train", "tag", *files, *SMALL, "--epochs", "1")
+    assert re.search(r"; vectors for \d+ of \d+ words$", said, re.MULTILINE)
+
+
+def test_a_probability_is_that_of_all_tags_that_are_written_so(tagger: Path) -> None:
+    model, _ = load_tagger(tagger)
+    sentences = names(6, seed=2).sentences
+    encoded = Encoded(model.lexicon, sentences)
+    shares = model.probabilities(model.batch(encoded, np.arange(6)))
+    for place, (learnt, given) in enumerate(
+        zip(model.tag(sentences), tag(model, encoded, scheme="iob1", probabilities=True), strict=True)
+    ):
+        assert given.tags == convert_tags(learnt, "bioes", "iob1")
+        for at, name in enumerate(given.tags):
+            whole = [[*learnt[:at], other, *learnt[at + 1 :]] for other in model.lexicon.tags]
+            alike = torch.tensor([convert_tags(tags, "bioes", "iob1")[at] == name for tags in whole])
+            assert given.probabilities[at] == pytest.approx(float(shares[at, place][alike].sum()), abs=1e-5)
+
+
+def test_files_are_read_as_those_of_the_run(typed: Typed, refused: Typed, tmp_path: Path) -> None:
+    rows = "\n\n".join(
+        "\n".join(f"{at} {word} {given}" for at, (word, given) in enumerate(zip(*row, strict=True))) for row in names()
+    )
+    (tmp_path / "names.conll").write_text(rows + "\n", encoding="utf-8")
+    typed("train", "tag", "--data", "names.conll", "--token", "1", "--out", "run", *SMALL, "--quiet")
+    assert typed("predict", "run", "names.conll").startswith(f"{names().sentences[0][0]}\t")
+    (tmp_path / "new.text").write_text("0 Ada wrote\n0 Paris is in France\n", encoding="utf-8")
+    assert "say --kind text" in " ".join(refused("predict", "run", "new.text").split())
+    assert "which is read" in refused("predict", "run", "new.text", "--kind", "text", "--out", "./new.text")
+    (tmp_path / "new.jsonl").write_text('{"id": 7, "tokens": ["Ada"], "probabilities": [2]}\n', encoding="utf-8")
+    found = json.loads(typed("predict", "run", "new.jsonl", "--format", "jsonl"))
+    assert (found["id"], found["tokens"], sorted(found)) == (7, ["Ada"], ["id", "tags", "tokens"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Ada wrote\n\nParis\n")))
+        said = [json.loads(line)["tokens"] for line in typed("predict", "run", "-", "--format", "jsonl").splitlines()]
+    assert said == [["Ada", "wrote"], [], ["Paris"]], "a blank line is a sentence without words"
 
 
 def test_words_that_the_run_lacks_get_their_vectors_from_a_file(
@@ -347,6 +409,11 @@ def test_what_is_wrong_with_a_file_is_named(
         (["--data", "sample", "--mixup", "cut"], "mixup"),
         (["--data", "sample", "--vectors", "nowhere.txt"], "nowhere.txt"),
         (["--resume"], "--resume: got no --out"),
+        (["--resume", "--out", "nowhere"], "nowhere: got no run here"),
+        (["--data", "sample", "--alpha", "0.2"], "--alpha: got 0.2, wanted no such option without --mixup"),
+        (["--data", "sample", "--mixup", "input", "--head", "softmax", "--crf-mode", "paper"], "with --head softmax"),
+        (["--data", "sample", "--finetune", "true"], "--finetune: got true, wanted no such option without --vectors"),
+        (["--data", "sample", "--keep", "last", "--patience", "3"], "--patience: got 3"),
     ],
 )
 def test_a_slip_is_named(refused: Typed, tmp_path: Path, typing: list[str], told: str) -> None:
@@ -373,3 +440,8 @@ def test_ctrl_c_says_how_to_go_on(typed: Typed, tmp_path: Path, capsys: pytest.C
     assert stopped.value.code == 130
     assert "statewise train tag --resume --out 'my run'" in capsys.readouterr().out
     typed("train", "tag", "--resume", "--out", "my run", "--device", "cpu", "--quiet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("statewise.commands.tag.train_tagger", interrupt)
+        with pytest.raises(SystemExit):
+            typed("train", "tag", "--data", "names.conll", "--out", "other", *SMALL, "--quiet")
+    assert "Stopped before the run began: there is nothing in other" in capsys.readouterr().out

@@ -95,14 +95,13 @@ class EngineContract(FreshInputs):
     def test_a_long_chain_in_a_layer_of_any_size_equals_the_reference(self, name: str, chain: str, case: Case) -> None:
         self.compare(MEMBERS[name], CHAINS[chain], case)
 
-    @pytest.mark.parametrize("constant", [False, True])
-    @pytest.mark.parametrize("reverse", [False, True])
+    @pytest.mark.parametrize(("reverse", "constant"), [(False, True), (True, False)])
     @FOR_EVERY_CELL
     def test_the_two_terms_of_a_pair_have_gradients_of_their_own(
         self, name: str, reverse: bool, constant: bool, seed: int
     ) -> None:
         """Both input terms given, ragged, in either direction, with coefficients that vary in time or do not."""
-        case = Case(lengths=(2, 4, 3), seed=seed)
+        case = Case(lengths=(1, 3, 2), seed=seed)
         layer = MEMBERS[name].build(case)
         if layer.cell.name in TWO_PRODUCTS and self.form in COMPILED:
             pytest.skip("no kernel mixes through time in this cell")

@@ -70,6 +70,7 @@ def test_the_smoke_of_half_moons_runs_is_drawn_and_is_found_again(tmp_path: Path
     ]
     table = compare_with_published(outcome)
     assert "SMOKE RUN" in table.notes[0]
+    assert "HOLD" not in table.markdown()
     assert [row[2] for row in table.rows[:2]] == ["ours", "reference (not comparable)"]
     assert table.rows[1][3] == "1.0000"
     for place in draw_pictures(outcome, tmp_path):
@@ -148,6 +149,7 @@ def test_the_smoke_of_the_tagger_measures_states_and_is_drawn(tmp_path: Path) ->
     for place in draw_pictures(outcome, tmp_path):
         assert place.read_bytes().startswith(PNG)
     assert "σ 20" in compare_with_published(outcome).markdown()
+    assert "HOLD" not in compare_with_published(outcome).markdown()
     found = json.loads(write_results(outcome, tmp_path, device=CPU).read_text())
     assert 0.7 < found["data"]["best_accuracy"] < 0.9
     assert smoke(tmp_path, SURROGATE).measured == outcome.measured
