@@ -85,3 +85,13 @@ def test_mixing_halves_the_loss_on_noisy_half_moons() -> None:
 
 def test_no_file_names_a_place_of_the_machine() -> None:
     assert all(word not in json.dumps(KEPT) for word in ("/work", "scratch", "/tmp"))
+
+
+def test_the_readme_says_of_the_lstm_what_its_runs_say() -> None:
+    readme = " ".join((RESULTS.parents[1] / "README.md").read_text().split())
+    runs = {row: [run for run in of("table1") if (run["size"], run["row"]) == ("lstm", row)]
+            for row in ("standard", "input-0.5")}  # fmt: skip
+    before, after = (statistics.fmean(numbers(some, "f1", 100)) for some in runs.values())
+    losses = [statistics.fmean(numbers(some, "loss")) for some in runs.values()]
+    assert f"from {before:.1f} to {after:.1f} F1" in readme
+    assert f"its loss to {losses[1] / losses[0]:.2f}" in readme
