@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float64
 from torch import Tensor
@@ -36,15 +38,25 @@ def sample_beta(
     # Both shapes of a step lie side by side, so that a step draws the same whatever the number of steps.
     shapes = torch.stack((mean * sizes, (1 - mean) * sizes), dim=-2 if mean.ndim > 1 else 0)
     first, second = _log_gamma(shapes, generator).unbind(-2)
-    drawn = torch.where(sharp, mean, torch.sigmoid(first - second))
+    drawn = torch.where(sharp, mean, _step_by_step(torch.sigmoid, first - second, step_dims=1))
     return torch.where((mean <= 0) | (mean >= 1), mean, drawn)
 
 
 def _log_gamma(shapes: Tensor, generator: torch.Generator | None) -> Tensor:
     """The logarithms of gamma variables."""
     small = shapes < SMALL
-    drawn = torch._standard_gamma(shapes + small, generator).log()
+    drawn = _step_by_step(torch.log, torch._standard_gamma(shapes + small, generator), step_dims=2)
     if not bool(small.any()):
         return drawn
     uniform = 1 - torch.rand(shapes.shape, dtype=shapes.dtype, generator=generator)  # never 0
-    return torch.where(small, drawn + uniform.log() / shapes, drawn)
+    return torch.where(small, drawn + _step_by_step(torch.log, uniform, step_dims=2) / shapes, drawn)
+
+
+def _step_by_step(function: Callable[[Tensor], Tensor], values: Tensor, *, step_dims: int) -> Tensor:
+    """A function of every number, one step after the other where there are several.
+
+    Where an entry stands in a long vector decides how it is rounded; a step must not depend on how many there are.
+    """
+    if values.ndim == step_dims:
+        return function(values)
+    return torch.stack([function(step) for step in values])

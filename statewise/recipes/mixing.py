@@ -17,20 +17,17 @@ from torch import Tensor, nn
 from statewise.errors import ArgumentError, DivergedError, RunFolderError
 from statewise.files import write_atomically
 from statewise.layers import RecurrentLayer
-from statewise.mixup import InputMixup, MarkovBeta, Mixup, PreOutputMixup, ThroughTimeMixup
+from statewise.mixup import MarkovBeta, Mixup
 from statewise.models.parts import make_head
 from statewise.recipes.lines import Line, Made, Mean, Sheet, group, names_of, override
 from statewise.train.metrics import strict
+from statewise.train.tag_settings import MIXUPS
 from statewise.train.telling import say
 from statewise.train.tensor_file import read_tensors, write_tensors
 
 MODEL, RESULT = "model.safetensors", "result.json"
 STANDARD = "standard"
-SITES: Mapping[str, type[Mixup]] = {
-    "input": InputMixup,
-    "pre-output": PreOutputMixup,
-    "through-time": ThroughTimeMixup,
-}
+SITES: Mapping[str, type[Mixup]] = {name: kind for name, kind in MIXUPS.items() if kind is not None}
 TRAININGS = (STANDARD, *SITES)
 
 
