@@ -12,6 +12,8 @@ CORE := $(VENV)/.installed-core
 TOOLS := $(VENV)/.installed-tools
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Types are checked while the documentation is built.
+MAKEFLAGS += --jobs=2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -55,22 +55,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A class that says ``one_of = n`` gives a quick run one of n of its combinations, chosen by their names."""
     for item in items:
         share = getattr(getattr(item, "cls", None), "one_of", 1)
-        if zlib.crc32(item.nodeid.encode()) % share and "every_cell_equals" not in item.name:
+        if seed_of(item) % share and "every_cell_equals" not in item.name:
             item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("needs an accelerator")
+    # What a test draws without a generator, such as weights, depends on no other test and not on their order.
+    torch.manual_seed(seed_of(item))
+
+
+def seed_of(item: pytest.Item) -> int:
+    """The checksum of a test's own name: tests differ, runs of a test do not."""
+    return zlib.crc32(item.nodeid.encode())
 
 
 @pytest.fixture
 def generator(request: pytest.FixtureRequest) -> torch.Generator:
-    """A CPU generator whose seed is the test's own name: inputs differ between tests, not between runs.
+    """A CPU generator with a seed of the test's own: inputs differ between tests, not between runs.
 
     Not for tests under ``@given``, whose examples would share its state: draw a seed there instead.
     """
-    return torch.Generator().manual_seed(zlib.crc32(request.node.nodeid.encode()))
+    return torch.Generator().manual_seed(seed_of(request.node))
 
 
 @pytest.fixture

@@ -36,6 +36,15 @@ class Layout:
 
     batch_sizes: tuple[int, ...]
 
+    @classmethod
+    def of(cls, lengths: Array) -> Layout:
+        """The layout of sequences of these lengths, in any order.
+
+        >>> Layout.of(np.array([1, 3, 3]))
+        Layout(batch_sizes=(3, 2, 2))
+        """
+        return cls(tuple((lengths > np.arange(lengths.max())[:, None]).sum(1).tolist()))
+
     @property
     def steps(self) -> int:
         """Length of the longest sequence."""
@@ -80,10 +89,7 @@ class Layout:
         """(steps, batch, ...) to (rows, ...)."""
         if self.dense:
             return padded.flatten(0, 1)
-        sequence, step = self.places
-        # By numbers that the host knows: a mask would have to be counted on the device, and waited for.
-        index = torch.from_numpy(step * self.batch + sequence).to(padded.device, non_blocking=True)
-        return padded.flatten(0, 1).index_select(0, index)
+        return padded.flatten(0, 1).index_select(0, self._index(padded.device))
 
     @cached_property
     def places(self) -> tuple[Array, Array]:
@@ -95,11 +101,44 @@ class Layout:
         """(rows, ...) to (steps, batch, ...), zero where a sequence has ended."""
         if self.dense:
             return rows.view(self.steps, self.batch, *rows.shape[1:])
-        padded = rows.new_zeros(self.steps, self.batch, *rows.shape[1:])
-        return padded.masked_scatter(
-            self._running(rows.device).view(self.steps, self.batch, *(1,) * (rows.ndim - 1)).expand_as(padded), rows
-        )
+        return spread(rows, self._index(rows.device), self.steps, self.batch)
 
-    def _running(self, device: torch.device) -> Tensor:
-        sizes = torch.tensor(self.batch_sizes, device=device)
-        return torch.arange(self.batch, device=device).lt(sizes.unsqueeze(1))
+    def _index(self, device: torch.device) -> Tensor:
+        """For each row its place in a padded batch.
+
+        By numbers that the host knows: a mask would have to be counted on the device, and waited for.
+        """
+        sequence, step = self.places
+        return torch.from_numpy(step * self.batch + sequence).to(device, non_blocking=True)
+
+
+def spread(rows: Tensor, index: Tensor, steps: int, batch: int) -> Tensor:
+    """Rows at their places in a padded batch, (steps, batch, ...), zero elsewhere.
+
+    Args:
+        rows: of the steps of sequences.
+        index: for each its place, ``step * batch + sequence``.
+        steps: of the padded batch.
+        batch: how many sequences it has.
+
+    >>> spread(torch.ones(2, 1), torch.tensor([0, 3]), 2, 2).squeeze(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    padded = rows.new_zeros(steps * batch, *rows.shape[1:]).index_copy(0, index, rows)
+    return padded.view(steps, batch, *rows.shape[1:])
+
+
+def moved(numbers: Tensor, device: torch.device | str) -> Tensor:
+    """Numbers of the host on a device; a CUDA device gets them while the host goes on.
+
+    Args:
+        numbers: on the CPU.
+        device: where they go.
+
+    >>> moved(torch.tensor([1, 2]), "cpu")
+    tensor([1, 2])
+    """
+    if torch.device(device).type != "cuda":
+        return numbers.to(device)
+    return numbers.pin_memory().to(device, non_blocking=True)

@@ -12,35 +12,23 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from statewise.engine import Drawn, GateMask, Plan, Recurrence, Step, Unrolled, choose, unroll_all
-from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.engine import GateMask, Plan, Recurrence, Step, Unrolled, choose, unroll_all
+from statewise.errors import ArgumentError, ShapeError
 from statewise.layers.batch import Batch, autocast_off, check_generator, read, read_state
 from statewise.layers.collected import Collected, check_kinds
-from statewise.layers.draws import Draws, check_draws, check_purpose
-from statewise.layers.pairs import Batches, pair_up
-from statewise.layers.parts import LayerParts
+from statewise.layers.drawing import START, DrawingLayer
+from statewise.layers.draws import Draws
+from statewise.layers.pairs import Batches, read_pairs
 from statewise.layers.plain import StepWeights, apply_stack_once
-from statewise.transforms import (
-    Pairing,
-    Place,
-    Randomness,
-    RecurrentDropout,
-    SequenceTransform,
-    Sizes,
-    StateTransform,
-    Stream,
-    ThroughTimeMix,
-    Transform,
-)
-from statewise.weights import redraw_weight_drop, restore_weight_drop, weight_drop_masks
+from statewise.transforms import Pairing, Place, Randomness, RecurrentDropout, StateTransform, ThroughTimeMix
+from statewise.weights import restore_weight_drop
 
 State = Tensor | tuple[Tensor, Tensor]
 # Initial states and memories of all layers and directions, and whether fresh products are one.
 Initial = tuple[Sequence[Tensor], Sequence[Tensor] | None, bool]
-START = 2**32  # the key of the stream of initial states, beyond every index of a transform
 
 
-class RecurrentLayer(LayerParts):
+class RecurrentLayer(DrawingLayer):
     """A recurrent layer with torch.nn's interface, whose hidden state can be acted on between two steps.
 
     ``a_t = W x_t + b``, ``u_t, c_t = cell(a_t, U h_{t-1}, c_{t-1})``, ``h_t = transforms(u_t)`` (fed back),
@@ -98,7 +86,7 @@ class RecurrentLayer(LayerParts):
         pairing: Pairing | None,
     ) -> Any:
         kinds = check_kinds(collect, where=self._name)
-        batches = self._batches(self._read(input), pairing)
+        batches = self._batches(input, pairing)
         with autocast_off(batches.own.rows.device):
             if draws is not None:
                 self._check_draws(draws, batches)
@@ -172,13 +160,13 @@ class RecurrentLayer(LayerParts):
         pairing: Pairing | None = None,
     ) -> Draws:
         """Draw everything random that a pass over this input, in these pairs, needs, for ``forward(..., draws=)``."""
-        return self._draw_all(self._batches(self._read(input), pairing), generator)
+        return self._draw_all(self._batches(input, pairing), generator)
 
     def plan(
         self, input: Tensor | PackedSequence, *, pairing: Pairing | None = None, collect_grad: bool = False
     ) -> Plan:
         """Which engine would run this input, and for each faster one why not; the arguments are forward's."""
-        batches = self._batches(self._read(input), pairing)
+        batches = self._batches(input, pairing)
         own = batches.own.rows
         # A generator of its own, so that asking changes nothing; the meta device has none, and draws no numbers.
         source = None if own.is_meta else torch.Generator(own.device).manual_seed(0)
@@ -247,79 +235,6 @@ class RecurrentLayer(LayerParts):
     def _choose(self, call: Recurrence, differentiable_record: bool, together: int) -> Plan:
         return choose(call, engine=self.engine, differentiable_record=differentiable_record, together=together)
 
-    def _draw_all(self, batches: Batches, generator: torch.Generator | None) -> Draws:
-        draws = self._draw(batches, generator)
-        if not self.training:
-            return draws
-        redraw_weight_drop(self, generator)
-        return replace(draws, weights=weight_drop_masks(self))
-
-    def _draw(self, batches: Batches, generator: torch.Generator | None) -> Draws:
-        device = batches.own.rows.device
-        check_generator(generator, where=self._name, device=device)
-        randomness, drawn = Randomness(generator, device=device), {}
-        for index, transform in enumerate(self._drawing):
-            outside = transform.place in (Place.INPUT, Place.OUTPUT)
-            for layer in range(self.num_layers):
-                if not transform.acts_on(layer, self.num_layers):
-                    continue
-                for direction in range(1 if outside else self.num_directions):
-                    stream = randomness.stream(index, layer, direction)
-                    tensors = self._draw_one(transform, layer, batches, stream)
-                    if tensors is not None:
-                        drawn[index, layer, direction] = tensors
-        start = self._draw_start(batches.started(), randomness.stream(START))
-        return Draws(drawn, start, made_for=(self._drawing, self.training, self._stack))
-
-    def _draw_one(
-        self, transform: Transform, layer: int, batches: Batches, stream: Stream
-    ) -> tuple[Tensor, ...] | None:
-        """What a transform draws for a layer; at the mixing layer what acts on inputs is drawn for the sequences."""
-
-        def draw(batch: Batch) -> tuple[Tensor, ...] | None:
-            outside = transform.place in (Place.INPUT, Place.OUTPUT)
-            sizes = Sizes(
-                steps=batch.layout.steps,
-                batch=batch.layout.batch,
-                input=self._input_width(layer),
-                hidden=self.hidden_size * (self.num_directions if outside else 1),
-                blocks=len(self.cell.blocks),
-                dtype=batch.rows.dtype,
-                device=batch.rows.device,
-            )
-            return transform.draw(sizes, stream, training=self.training)
-
-        if transform.place is Place.INPUT:
-            return draw(batches.entering(layer))
-        drawn = draw(batches.at(layer))
-        if drawn is None or not batches.mixes(layer) or not isinstance(transform, RecurrentDropout):
-            return drawn
-        for_sequences = draw(batches.own)
-        return drawn if for_sequences is None else (for_sequences[0], drawn[1])
-
-    def _check_draws(self, draws: Draws, batches: Batches) -> None:
-        """Refuse draws of another input, other pairs, or another layer."""
-
-        def sizes(index: int, layer: int, which: int) -> tuple[int, int]:
-            transform = self._drawing[index] if index < len(self._drawing) else None
-            of_inputs = isinstance(transform, RecurrentDropout) and which == 0
-            if transform is not None and transform.place is Place.INPUT:
-                of_inputs = True
-            layout = (batches.entering(layer) if of_inputs else batches.at(layer)).layout
-            return layout.steps, layout.batch
-
-        states = (batches.started().layout.batch, self.hidden_size)
-        check_draws(draws, where=self._name, like=batches.own.rows, sizes=sizes, states=states)
-        check_purpose(draws, where=self._name, transforms=self._drawing, training=self.training, sizes=self._stack)
-
-    @property
-    def _stack(self) -> tuple[int, int, int]:
-        return self.num_layers, self.num_directions, self.hidden_size
-
-    def _draw_start(self, batch: Batch, stream: Stream) -> Tensor | None:
-        """Initial states for sequences that are given none, where the layer draws them."""
-        return None
-
     def _initial_of(self, hx: State | None, batches: Batches, draws: Draws) -> Initial:
         """Initial states of all layers, those of pairs mixed where they are given for sequences."""
         own, paired = batches.own, batches.paired
@@ -361,53 +276,17 @@ class RecurrentLayer(LayerParts):
     def _default_state(self, shape: tuple[int, int, int], batch: Batch, draws: Draws) -> tuple[Tensor, bool]:
         return batch.rows.new_zeros(shape), False
 
-    def _batches(self, batch: Batch, pairing: Pairing | None) -> Batches:
-        """What each layer runs on, the pairing checked."""
-        if pairing is None:
-            return Batches(batch)
-        if not isinstance(pairing, Pairing):
-            raise DtypeError(where=f"{self._name} pairing", got=type(pairing).__name__, wanted="a Pairing")
-        layers = [t.layers[0] for t in self._transforms if isinstance(t, ThroughTimeMix) and t.layers]
-        if pairing.layer is None and not layers:
-            raise ArgumentError(
-                where=f"{self._name} pairing",
-                got="a pairing that names no layer",
-                wanted="a layer with ThroughTimeMix among its transforms",
-                remedy="Build it with transforms=ThroughTimeMix(), or name the layer: Pairing(..., layer=0).",
-            )
-        if not self.training:
-            raise ArgumentError(
-                where=f"{self._name} pairing",
-                got="a pairing in eval mode",
-                wanted="none: sequences are mixed in training only",
-                remedy="Call the layer without it, or call .train() first.",
-            )
-        layout = batch.layout
-        pairing.check(steps=layout.steps, batch=layout.batch, layers=self.num_layers, device=batch.rows.device)
-        layer = layers[0] if pairing.layer is None else pairing.layer
-        return Batches(batch, pair_up(pairing, batch, layer))
-
-    def _lay_out(self, drawn: Tensor, batch: Batch) -> Drawn:
-        """A drawn tensor (steps or 1, batch, width), in the user's order, as rows of the layout."""
-        drawn = batch.sort(drawn, dim=1)
-        if drawn.shape[0] == 1 and batch.layout.steps > 1:
-            return Drawn(drawn[0], constant=True)
-        return Drawn(batch.layout.pack(drawn), constant=False)
-
-    def _outside(self, place: Place, rows: Tensor, layer: int, batch: Batch, draws: Draws) -> Tensor:
-        """Apply the transforms of a layer's input or output to all steps at once."""
-        for index, transform in enumerate(self._drawing):
-            drawn = draws.tensors.get((index, layer, 0))
-            if drawn is None or transform.place is not place or not isinstance(transform, SequenceTransform):
-                continue
-            expanded = tuple(batch.layout.pack(self._over_time(tensor, batch)) for tensor in drawn)
-            # What was drawn before autocast may be wider than the rows.
-            rows = transform.apply(rows, expanded).to(rows.dtype)
-        return rows
-
-    @staticmethod
-    def _over_time(drawn: Tensor, batch: Batch) -> Tensor:
-        return batch.sort(drawn, dim=1).expand(batch.layout.steps, -1, -1)
+    def _batches(self, input: Tensor | PackedSequence, pairing: Pairing | None) -> Batches:
+        """What each layer runs on."""
+        mixing = next((t.layers[0] for t in self._transforms if isinstance(t, ThroughTimeMix) and t.layers), None)
+        return read_pairs(
+            self._read(input),
+            pairing,
+            where=f"{self._name} pairing",
+            mixing=mixing,
+            layers=self.num_layers,
+            training=self.training,
+        )
 
     def _recurrence(
         self,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from statewise.engine import Drawn, Layout, Member, Mixed, Recurrence, deal, project
 from statewise.engine.layout import Array
-from statewise.errors import ShapeError
+from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.batch import Batch
 from statewise.transforms import Pairing
 
@@ -96,6 +96,43 @@ class Batches:
         return max(batches, key=lambda batch: batch.layout.batch)
 
 
+def read_pairs(
+    batch: Batch, pairing: Pairing | None, *, where: str, mixing: int | None, layers: int, training: bool
+) -> Batches:
+    """Check a pairing and lay it out, if there is one.
+
+    Args:
+        batch: the sequences.
+        pairing: which of them are mixed; None for none.
+        where: the layer's name, for errors.
+        mixing: the layer of the stack that mixes where the pairing names none; None if none does.
+        layers: how many the stack has.
+        training: whether the stack is being trained.
+    """
+    if pairing is None:
+        return Batches(batch)
+    if not isinstance(pairing, Pairing):
+        raise DtypeError(where=where, got=type(pairing).__name__, wanted="a Pairing")
+    layer = mixing if pairing.layer is None else pairing.layer
+    if layer is None:
+        raise ArgumentError(
+            where=where,
+            got="a pairing that names no layer",
+            wanted="a layer with ThroughTimeMix among its transforms",
+            remedy="Build it with transforms=ThroughTimeMix(), or name the layer: Pairing(..., layer=0).",
+        )
+    if not training:
+        raise ArgumentError(
+            where=where,
+            got="a pairing in eval mode",
+            wanted="none: sequences are mixed in training only",
+            remedy="Call the layer without it, or call .train() first.",
+        )
+    layout = batch.layout
+    pairing.check(steps=layout.steps, batch=layout.batch, layers=layers, device=batch.rows.device)
+    return Batches(batch, pair_up(pairing, batch, layer))
+
+
 def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
     """Lay a pairing out for a batch that it fits.
 
@@ -113,7 +150,7 @@ def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
     order = np.argsort(placed[0] - lengths * batch.layout.batch, kind="stable")
     if batch.order is None and (lengths == lengths[0]).all():
         order = numbers
-    layout = Layout(tuple((lengths > np.arange(lengths.max())[:, None]).sum(1).tolist()))
+    layout = Layout.of(lengths)
     if apart is None:
         members = placed[:, order]
         index, ends = _rows_of(members, own, batch.layout, layout)

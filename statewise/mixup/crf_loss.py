@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +18,18 @@ from statewise.heads.crf_span import Span
 MODES = ("prefix", "paper", "coupled")
 
 
+class _MixedRun(NamedTuple):
+    """What a loss is computed of: the arguments of :func:`mixed_crf_loss`, coefficients where the emissions are."""
+
+    crf: CRF
+    emissions: Tensor
+    tags: Tensor
+    partner_tags: Tensor
+    coefficients: Tensor
+    lengths: Tensor
+    partner_lengths: Tensor
+
+
 class InconsistentMixtureWarning(UserWarning):
     """A mixed score whose weights belong to no distribution over paths, so that its loss has no lower bound."""
 
@@ -29,7 +42,7 @@ def mixed_crf_loss(
     coefficients: Float[Tensor, "steps pairs"],
     lengths: Int[Tensor, " pairs"],
     partner_lengths: Int[Tensor, " pairs"],
-    mode: str = "prefix",
+    mode: str | None = None,
 ) -> Float[Tensor, " pairs"]:
     """The loss of each pair, from the emissions of its mixed run (Karamzade et al. 2020, mixup with a CRF).
 
@@ -46,7 +59,8 @@ def mixed_crf_loss(
     For a coefficient that is constant in time and equal lengths all three are the same.
 
     Under constraints that always hold, ``coupled`` leaves out changes that they forbid, and gives their weight to the
-    transitions within y and y' of the same step; then it may become negative.
+    transitions within y and y' of the same step; these weights then belong to no distribution over paths, and the loss
+    has no lower bound. That is why "prefix" serves there unless another is asked for.
 
     Args:
         crf: with its transitions.
@@ -56,7 +70,7 @@ def mixed_crf_loss(
         coefficients: lambda, the weight of the first member, after the policy for unequal lengths.
         lengths: L, on the CPU.
         partner_lengths: L', on the CPU.
-        mode: one of those above.
+        mode: one of those above; None is "coupled", but "prefix" under constraints that always hold.
 
     >>> crf, E = CRF(2), torch.zeros(3, 1, 2)
     >>> y, full = torch.tensor([[0], [0], [1]]), torch.tensor([3])
@@ -64,25 +78,20 @@ def mixed_crf_loss(
     >>> all(torch.allclose(loss, 0.3 * crf.nll(E, y) + 0.7 * crf.nll(E, 1 - y)) for loss in losses)
     True
     """
+    if mode is None:
+        mode = "coupled" if crf.training_constraints is None else "prefix"
     if mode not in MODES:
         raise ArgumentError(where="mixed_crf_loss.mode", got=mode, wanted=f"one of {', '.join(MODES)}")
     coefficients = coefficients.to(emissions.device, torch.promote_types(emissions.dtype, torch.float32))
-    arguments = (crf, emissions, tags, partner_tags, coefficients, lengths, partner_lengths)
+    run = _MixedRun(crf, emissions, tags, partner_tags, coefficients, lengths, partner_lengths)
     if mode == "paper":
         _check_paper(coefficients, lengths, partner_lengths)
-        return _paper(*arguments)
-    return _prefix(*arguments) if mode == "prefix" else _coupled(*arguments)
+        return _paper(run)
+    return _prefix(run) if mode == "prefix" else _coupled(run)
 
 
-def _prefix(
-    crf: CRF,
-    emissions: Tensor,
-    tags: Tensor,
-    partner_tags: Tensor,
-    coefficients: Tensor,
-    lengths: Tensor,
-    others: Tensor,
-) -> Tensor:
+def _prefix(run: _MixedRun) -> Tensor:
+    crf, emissions, tags, partner_tags, coefficients, lengths, others = run
     whole = Span.of(torch.maximum(lengths, others), emissions)
     mean = torch.where(whole.inside, coefficients, 0.0).sum(0) / whole.there
     if torch.equal(lengths, others):
@@ -94,15 +103,8 @@ def _prefix(
     return mean * first + (1 - mean) * (other - crf.score(emissions, partner_tags, others))
 
 
-def _paper(
-    crf: CRF,
-    emissions: Tensor,
-    tags: Tensor,
-    partner_tags: Tensor,
-    coefficients: Tensor,
-    lengths: Tensor,
-    others: Tensor,
-) -> Tensor:
+def _paper(run: _MixedRun) -> Tensor:
+    crf, emissions, tags, partner_tags, coefficients, lengths, others = run
     mixed = crf.score(emissions, tags, lengths, weights=coefficients)
     mixed = mixed + crf.score(emissions, partner_tags, others, weights=1 - coefficients)
     return crf.log_partition(emissions, lengths) - mixed
@@ -127,15 +129,8 @@ def _check_paper(coefficients: Tensor, lengths: Tensor, others: Tensor) -> None:
         )
 
 
-def _coupled(
-    crf: CRF,
-    emissions: Tensor,
-    tags: Tensor,
-    partner_tags: Tensor,
-    coefficients: Tensor,
-    lengths: Tensor,
-    others: Tensor,
-) -> Tensor:
+def _coupled(run: _MixedRun) -> Tensor:
+    crf, emissions, tags, partner_tags, coefficients, lengths, others = run
     own, other = Span.of(lengths, emissions), Span.of(others, emissions)
     whole = Span.of(torch.maximum(lengths, others), emissions)
     for given, span in ((tags, own), (partner_tags, other)):

@@ -32,6 +32,7 @@ class Mixture:
     Attributes:
         site: where they are mixed: "input", "pre_output" or "through_time".
         layer: which layer of a stack mixes through time; None elsewhere.
+        policy: how unequal lengths were treated: "handover", "zero" or "truncate".
         first: the sequence that is the first member of each pair.
         second: the sequence that is the second.
         lengths: how many steps each pair has.
@@ -47,6 +48,7 @@ class Mixture:
 
     site: str
     layer: int | None
+    policy: str
     first: Int64[Tensor, " pairs"]
     second: Int64[Tensor, " pairs"]
     lengths: Int64[Tensor, " pairs"]
@@ -117,6 +119,7 @@ class Mixture:
         return cls(
             site=site,
             layer=layer,
+            policy=policy,
             first=first,
             second=second,
             lengths=treated.lengths,
@@ -183,10 +186,19 @@ class Mixture:
     @property
     def pairing(self) -> Pairing:
         """What a layer of statewise is given to mix through time: ``layer(x, pairing=pairs.pairing)``."""
+        return self.pairing_of(self.first, self.second)
+
+    def pairing_of(self, first: Int64[Tensor, " pairs"], second: Int64[Tensor, " pairs"]) -> Pairing:
+        """The same for sequences that lie in another order.
+
+        Args:
+            first: where the first members lie.
+            second: where the second ones do.
+        """
         return Pairing(
-            partner=self.second,
+            partner=second,
             coefficients=self.exact[: int(self.own_lengths.max())],
-            first=self.first,
+            first=first,
             lengths=self.lengths,
             layer=self.layer,
         )
@@ -226,6 +238,7 @@ class Mixture:
             first=self.first,
             second=self.second,
             lengths=torch.full_like(self.own_lengths, steps),
+            policy=self.policy,
             steps=padded,
             site=self.site,
             layer=self.layer,

@@ -142,7 +142,7 @@ class Pairs(Mixture):
         emissions: Float[Tensor, "padded pairs tags"],
         tags: Int[Tensor, "labelled batch"],
         *,
-        mode: str = "prefix",
+        mode: str | None = None,
         reduction: str = "pair",
     ) -> Float[Tensor, "*shape"]:
         """The loss of a conditional random field on the pairs.
@@ -151,7 +151,7 @@ class Pairs(Mixture):
             crf: of ``statewise.heads``.
             emissions: its scores of the tags of the pairs.
             tags: of the sequences; beyond their ends they may be anything.
-            mode: "prefix", "paper" or "coupled"; see :func:`statewise.mixup.mixed_crf_loss`.
+            mode: "coupled", "prefix" or "paper"; None chooses; see :func:`statewise.mixup.mixed_crf_loss`.
             reduction: "pair" for the mean over the pairs, "none" for each pair's.
         """
         choice("Pairs.crf reduction", reduction, ("pair", "none"))

@@ -6,9 +6,10 @@ from typing import Any
 
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.layers.packing import Packing, pad
 
 
 def apply(
@@ -33,11 +34,11 @@ def apply(
     0.0
     """
     ragged = bool((lengths < inputs.shape[0]).any())
-    given = pack_padded_sequence(inputs, lengths, enforce_sorted=False) if ragged else inputs
+    given = Packing.of(lengths, device=inputs.device).pack(inputs) if ragged else inputs
     result = layer(given, **options) if hx is None else layer(given, hx, **options)
     output, state = _read(layer, result)
     if isinstance(output, PackedSequence):
-        output, _ = pad_packed_sequence(output, total_length=inputs.shape[0])
+        output = pad(output, steps=inputs.shape[0])
     return output, state
 
 

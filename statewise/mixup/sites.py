@@ -109,8 +109,8 @@ class Mixup(ABC):
             self._check_previous(previous, own)
             return previous.next(longest, generator=generator, padded=steps, device=device, dtype=dtype)
         couples = pair(self.pairing, own, generator)
-        layer = self._layer(layers, generator)
-        drawn = self.coefficients.sample(len(couples.first), longest, generator=generator)
+        layer, process = self._layer(layers, generator), self.coefficients
+        drawn = process.sample(len(couples.first), longest, generator=generator)
         return Pairs.of(
             drawn,
             first=couples.first,
@@ -122,7 +122,7 @@ class Mixup(ABC):
             layer=layer,
             device="cpu" if device is None else device,
             dtype=torch.float32 if dtype is None else dtype,
-            process=self.coefficients,
+            process=process,
         )
 
     def __call__(

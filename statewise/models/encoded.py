@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from statewise.engine.layout import moved
 from statewise.errors import ArgumentError, LengthError, NonFiniteError, ShapeError
 from statewise.models.lexicon import Lexicon
 
@@ -182,7 +183,4 @@ def to_device(values: npt.NDArray[Any], device: torch.device | str) -> Tensor:
         values: what is copied.
         device: where it goes.
     """
-    made = torch.from_numpy(values)
-    if torch.device(device).type != "cuda":
-        return made.to(device)
-    return made.pin_memory().to(device, non_blocking=True)
+    return moved(torch.from_numpy(values), device)

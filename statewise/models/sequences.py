@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from statewise.errors import ArgumentError, DtypeError, LengthError, ShapeError
 from statewise.kernels import transformed
+from statewise.layers.packing import Packing
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
@@ -80,8 +81,8 @@ def lay_out(
         lengths = None if lengths is None else lengths + 1
     if lengths is None or not batch:
         return Laid(inputs.transpose(0, 1), None, batch)
-    packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
-    return Laid(packed, lengths, batch)
+    packing = Packing.of(lengths, device=inputs.device)
+    return Laid(packing.pack(inputs.transpose(0, 1)), lengths, batch)
 
 
 def check_shape(inputs: Tensor, *, where: str, tokens: int | None, features: int | None) -> None:

@@ -11,12 +11,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from statewise.engine.layout import moved
 from statewise.errors import ArgumentError, ShapeError
 from statewise.heads import CRF, Constraints, apply_outside
 from statewise.heads.cross_entropy import at_least_single
 from statewise.layers import LSTM
+from statewise.layers.packing import Packing, pad
 from statewise.mixup import Pairs
 from statewise.models.encoded import Encoded, TokenBatch
 from statewise.models.lexicon import UNKNOWN, Lexicon
@@ -94,20 +95,22 @@ class Tagger(nn.Module):
         self, batch: TokenBatch, *, pairs: Pairs | None = None, generator: torch.Generator | None = None
     ) -> Float[Tensor, "steps sequences hidden"]:
         """What the head reads; arguments as in :meth:`forward`."""
-        site = self._site(pairs)
+        site = self._site(batch, pairs)
         features, lengths = self._features(batch), batch.lengths
         if site == "input":
             assert pairs is not None
             features, lengths = pairs.mix(features), pairs.lengths
         features = self._entering(features, generator)
-        if site == "through_time":
-            assert pairs is not None
-            # A member that has ended is still projected: what is nothing before the matrix need not be after it. Layers
-            # below the mixing one end with the sentence.
-            lengths = pairs.own_lengths if pairs.layer else _shared_lengths(pairs)
-        packed = pack_padded_sequence(features, lengths, enforce_sorted=False)
-        pairing = pairs.pairing if pairs is not None and site == "through_time" else None
-        states = pad_packed_sequence(self.layer(packed, pairing=pairing, generator=generator)[0])[0]
+        if pairs is None or site != "through_time":
+            packing = Packing.of(lengths, device=features.device)
+            states = packing.pad(self.layer(packing.pack_sorted(features), generator=generator)[0].data)
+        else:
+            # Mixed with nothing, a member that has ended is still projected: what is nothing before the matrix need not
+            # be after it. Layers below the mixing one end with the sentence.
+            lengths = _shared_lengths(pairs) if pairs.policy == "zero" and not pairs.layer else lengths
+            packing = Packing.of(lengths, device=features.device)
+            pairing = pairs.pairing_of(packing.ranks[pairs.first], packing.ranks[pairs.second])
+            states = pad(self.layer(packing.pack_sorted(features), pairing=pairing, generator=generator)[0])
         states = self._locked(states, generator)
         return pairs.mix(states) if pairs is not None and site == "pre_output" else states
 
@@ -117,7 +120,7 @@ class Tagger(nn.Module):
         tags: Int[Tensor, "steps batch"],
         *,
         pairs: Pairs | None = None,
-        mode: str = "prefix",
+        mode: str | None = None,
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, ""]:
         """What is minimised: the negative log-likelihood of a sentence or a pair, summed over its steps, on average.
@@ -126,7 +129,7 @@ class Tagger(nn.Module):
             batch: the sentences.
             tags: their numbers; beyond a sentence's end -100.
             pairs: which of them are mixed; None for none.
-            mode: how a CRF's targets are mixed: "prefix", "paper" or "coupled".
+            mode: how a CRF's targets are mixed: "coupled", "prefix" or "paper"; None chooses.
             generator: source of everything drawn; None means torch's global one.
         """
         emissions = self(batch, pairs=pairs, generator=generator)
@@ -270,10 +273,17 @@ class Tagger(nn.Module):
             )
         return encoded.batch(which, characters=self.speller is not None, device=self.head.weight.device)
 
-    def _site(self, pairs: Pairs | None) -> str | None:
+    def _site(self, batch: TokenBatch, pairs: Pairs | None) -> str | None:
         """Where sentences are mixed."""
         if pairs is None:
             return None
+        if not torch.equal(pairs.own_lengths, batch.lengths):
+            raise ShapeError(
+                where="Tagger pairs",
+                got=f"pairs of {len(pairs.own_lengths)} sentences with other lengths than those of the batch",
+                wanted="pairs that were drawn for this batch",
+                remedy="Draw them with mixup.draw(batch.lengths).",
+            )
         if not self.training:
             raise ArgumentError(
                 where="Tagger pairs",
@@ -324,11 +334,8 @@ class Tagger(nn.Module):
 
 def _inside(lengths: Tensor, like: Tensor) -> Tensor:
     """Which steps lie before the end of their sentence, (steps, batch, 1)."""
-    steps = torch.arange(like.shape[0])[:, None]
-    inside = steps < lengths
-    if like.device.type == "cuda":
-        inside = inside.pin_memory().to(like.device, non_blocking=True)
-    return inside.unsqueeze(2)
+    inside = torch.arange(like.shape[0])[:, None] < lengths
+    return moved(inside, like.device).unsqueeze(2)
 
 
 def _shared_lengths(pairs: Pairs) -> Int[Tensor, " batch"]:

@@ -89,6 +89,12 @@ struct PairGrad {
     T weight;
 };
 
+// Whether both members count: where one has ended, the other has all the weight, and its gates alone are computed.
+template <class T>
+bool both_count(T weight) {
+    return weight != 0 && weight != 1;
+}
+
 enum class Activation { kTanh, kRelu, kSigmoid, kIdentity, kModrelu };
 
 // What a cell is unless it says otherwise.
@@ -153,6 +159,12 @@ struct Memory : PlainCell {
         Vector<T> memory, state;
     };
 
+    // The four numbers of a member that weighs nothing.
+    template <class Unit>
+    static void clear(const Unit& unit, int64_t h, T* to) {
+        for (int block = 0; block < 4; ++block) unit.store(to + block * h, Vector<T>{});
+    }
+
     // From the four terms to the new memory and state; the gates go to `to`.
     template <class Unit>
     static Reached advance(const Unit& unit, int64_t h, const T* extra, Vector<T> old, Vector<T> zi, Vector<T> zf,
@@ -196,6 +208,13 @@ struct Memory : PlainCell {
                 return advance(unit, h, row.extra, old, unit.load(given) + added[0], unit.load(given + h) + added[1],
                                unit.load(given + 2 * h) + added[2], unit.load(given + 3 * h) + added[3], to);
             };
+            if (!both_count(pair.weight)) {
+                const auto reached = pair.weight == 1 ? member(pair.first, row.term) : member(pair.second, pair.term);
+                clear(unit, h, pair.weight == 1 ? pair.term : row.term);
+                unit.store(row.new_memory, reached.memory);
+                unit.store(row.new_state, reached.state);
+                return;
+            }
             const auto first = member(pair.first, row.term), second = member(pair.second, pair.term);
             unit.store(row.new_memory, pair.weight * first.memory + (1 - pair.weight) * second.memory);
             unit.store(row.new_state, pair.weight * first.state + (1 - pair.weight) * second.state);
@@ -252,12 +271,20 @@ struct Memory : PlainCell {
                 const auto c = unit.load(saved + h) * old + unit.load(saved) * unit.load(saved + 2 * h);
                 return retreat(unit, h, row, saved, old, c, weight * du, weight * dc, saved);
             };
-            const auto first = member(row.grad_term, pair.weight), second = member(pair.term, 1 - pair.weight);
-            unit.store(pair.grad_product, first.zi + second.zi);
-            unit.store(pair.grad_product + h, first.zf + second.zf);
-            unit.store(pair.grad_product + 2 * h, first.zg + second.zg);
-            unit.store(pair.grad_product + 3 * h, first.zo + second.zo);
-            unit.store(row.grad_memory, first.memory + second.memory);
+            const auto add = [&](const Returned& back, const Returned& other) {
+                unit.store(pair.grad_product, back.zi + other.zi);
+                unit.store(pair.grad_product + h, back.zf + other.zf);
+                unit.store(pair.grad_product + 2 * h, back.zg + other.zg);
+                unit.store(pair.grad_product + 3 * h, back.zo + other.zo);
+                unit.store(row.grad_memory, back.memory + other.memory);
+            };
+            if (both_count(pair.weight)) {
+                const auto first = member(row.grad_term, pair.weight);
+                add(first, member(pair.term, 1 - pair.weight));
+            } else {
+                clear(unit, h, pair.weight == 1 ? pair.term : row.grad_term);
+                add(member(pair.weight == 1 ? row.grad_term : pair.term, T(1)), Returned{});
+            }
         });
     }
 };

@@ -318,22 +318,24 @@ Tensors collect(const Tensor& grad_first, const Tensor& first, const Tensor& gra
     AT_DISPATCH_FLOATING_TYPES(grad_second.scalar_type(), "statewise_collect", [&] {
         const scalar_t* of_first = data<scalar_t>(grad_first);
         const scalar_t* of_second = data<scalar_t>(grad_second);
-        const auto gather = [&](int64_t row, scalar_t* to, bool begun) {
+        // The columns of a share, of one row.
+        const auto gather = [&](int64_t row, const Share& columns, scalar_t* to, bool begun) {
             for (int64_t at = begin[size_t(row)]; at < begin[size_t(row + 1)]; ++at) {
                 const int64_t place = entries[size_t(at)];
                 const scalar_t* from = place < pairs ? of_first + place * width : of_second + (place - pairs) * width;
-                if (begun) over_units<scalar_t>(width, [&](auto unit) { unit.add(to, unit.load(from)); });
-                else std::copy(from, from + width, to);
+                from += columns.begin;
+                if (begun) over_units<scalar_t>(columns.end - columns.begin, [&](auto unit) { unit.add(to, unit.load(from)); });
+                else std::copy(from, from + columns.end - columns.begin, to);
                 begun = true;
             }
-            if (!begun) std::fill(to, to + width, scalar_t(0));
+            if (!begun) std::fill(to, to + columns.end - columns.begin, scalar_t(0));
         };
         scalar_t* to = data<scalar_t>(out);
         run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
-            const Share mine = share(rows, rank, size);
-            for (int64_t row = mine.begin; row < mine.end; ++row) gather(row, to + row * width, as_they_lie);
+            const Share mine = share(rows, rank, size), columns = share(width, rank, size);
+            for (int64_t row = mine.begin; row < mine.end; ++row) gather(row, {0, width}, to + row * width, as_they_lie);
+            gather(rows, columns, data<scalar_t>(blank) + columns.begin, true);
         });
-        gather(rows, data<scalar_t>(blank), true);
     });
     return {out, blank};
 }

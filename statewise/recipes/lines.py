@@ -117,17 +117,15 @@ class Maker(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeededCase:
-    """One run of a model that nothing must be made before; kinds of models say what can be set otherwise.
+class SeededRun:
+    """One run that nothing must be made before.
 
     Args:
         line: where its numbers belong.
-        config: the model.
         settings: how it is trained; with a seed.
     """
 
     line: Line
-    config: Any
     settings: Any
     after: None = None
 
@@ -135,6 +133,25 @@ class SeededCase:
     def name(self) -> str:
         """The name of its folder."""
         return f"{self.line.name}-seed{self.settings.seed}"
+
+    def as_made(self, made: Made) -> Any:
+        """Itself; nothing begins with it.
+
+        Args:
+            made: what it came to.
+        """
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeededCase(SeededRun):
+    """Such a run of a model; kinds of models say what can be set otherwise.
+
+    Args:
+        config: the model.
+    """
+
+    config: Any
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -145,14 +162,6 @@ class SeededCase:
     def settable(self) -> frozenset[str]:
         """What can be overridden."""
         return names_of(self.config) | names_of(self.settings)
-
-    def as_made(self, made: Made) -> Any:
-        """Itself; nothing begins with it.
-
-        Args:
-            made: what it came to.
-        """
-        return self
 
 
 class Sheet(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,9 @@ from statewise.files import write_atomically
 from statewise.layers import RecurrentLayer
 from statewise.mixup import MarkovBeta, Mixup
 from statewise.models.parts import make_head
-from statewise.recipes.lines import Line, Made, Mean, Sheet, group, names_of, override
+from statewise.recipes.lines import Line, Made, Mean, SeededRun, Sheet, group, names_of, override
+from statewise.recipes.recipe import Recipe
+from statewise.recipes.request import Request
 from statewise.train.metrics import strict
 from statewise.train.tag_settings import MIXUPS
 from statewise.train.telling import say
@@ -61,22 +64,8 @@ class MixingSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixingCase:
-    """One small network to be trained.
-
-    Args:
-        line: where its numbers belong; its row is the training, one of :data:`TRAININGS`.
-        settings: how it is trained, and on what.
-    """
-
-    line: Line
-    settings: Any
-    after: None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its folder."""
-        return f"{self.line.name}-seed{self.settings.seed}"
+class MixingCase(SeededRun):
+    """One small network to be trained; the row of its line is the training, one of :data:`TRAININGS`."""
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -95,14 +84,6 @@ class MixingCase:
             values: by name.
         """
         return replace(self, settings=override(self.settings, values))
-
-    def as_made(self, made: Made) -> MixingCase:
-        """Itself; nothing begins with it.
-
-        Args:
-            made: what it came to.
-        """
-        return self
 
     @property
     def mixup(self) -> Mixup | None:
@@ -235,6 +216,62 @@ class MixingMaker:
         # Last, so that what has a result is whole.
         write_atomically(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
         return _trained(step, whole, smoke=self.smoke), False
+
+
+class MixingRecipe(Recipe):
+    """A recipe of small networks on generated data."""
+
+    data = "generated"
+    epochs = 0
+    paces = {}  # noqa: RUF012
+    curve = ("", "")
+
+    @abstractmethod
+    def settings(self, size: str, *, smoke: bool) -> MixingSettings:
+        """How the networks of a size are trained; the seed is the request's.
+
+        Args:
+            size: one of the recipe's.
+            smoke: whether they are only tried out.
+        """
+
+    @abstractmethod
+    def train(self, case: MixingCase) -> SmallNetwork:
+        """The trained network of a case.
+
+        Args:
+            case: what is asked.
+        """
+
+    @abstractmethod
+    def measure(self, case: MixingCase, network: SmallNetwork) -> Mapping[str, float]:
+        """The numbers of a trained network.
+
+        Args:
+            case: what was asked.
+            network: trained.
+        """
+
+    def steps(self, request: Request) -> list[MixingCase]:
+        return [
+            MixingCase(
+                line=Line(row=row, size=size), settings=replace(self.settings(size, smoke=request.smoke), seed=seed)
+            )
+            for size in request.sizes
+            for row in request.rows
+            for seed in range(request.seeds or 1)
+        ]
+
+    def maker(
+        self,
+        request: Request,
+        folder: Path,
+        *,
+        data: Path | str | None,
+        device: torch.device,
+        console: Console | None,
+    ) -> MixingMaker:
+        return MixingMaker(self.train, self.measure, folder, console, smoke=request.smoke)
 
 
 def load_network(network: SmallNetwork, case: MixingCase, folder: Path) -> SmallNetwork:

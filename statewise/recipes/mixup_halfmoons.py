@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from rich.console import Console
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -18,11 +17,11 @@ from statewise.analysis import Calibration, calibration
 from statewise.errors import ArgumentError
 from statewise.layers import RNN
 from statewise.mixup import Mixup
-from statewise.recipes.lines import Line, Sheet
+from statewise.recipes.lines import Sheet
 from statewise.recipes.mixing import (
     TRAININGS,
     MixingCase,
-    MixingMaker,
+    MixingRecipe,
     MixingSettings,
     SmallNetwork,
     Trained,
@@ -33,7 +32,6 @@ from statewise.recipes.mixing import (
     verdicts,
 )
 from statewise.recipes.published_moons import HALFMOONS
-from statewise.recipes.recipe import Cost, Recipe
 from statewise.recipes.request import Request
 
 NOISES = {"clean": 0.0, "noisy": 0.3}
@@ -41,7 +39,6 @@ TEST_SEED = 999
 #: The grid on which the probabilities are looked at: left, right, columns; bottom, top, rows.
 ACROSS, UP = (-2.0, 3.0, 201), (-1.5, 2.0, 141)
 UNSURE = 0.1  # the band: where neither class has less than this
-SECONDS = 4.0  # of one run, roughly
 _MEASURES = {"accuracy": ("accuracy", 4), "nll": ("NLL", 4), "confidence": ("mean max-prob", 4), "band": ("band", 3)}
 
 
@@ -68,49 +65,32 @@ class MoonSettings(MixingSettings):
                 raise ArgumentError(where=f"MoonSettings.{name}", got=getattr(self, name), wanted=wanted)
 
 
-class HalfMoons(Recipe):
+class HalfMoons(MixingRecipe):
     """How each training fares on clean and on noisy moons, and how wide it is unsure between them."""
 
     name = "sequence-mixup/halfmoons"
     title = "Half moons in two steps (Figure 1)"
-    data = "generated"
     rows = TRAININGS
     usual_rows = TRAININGS
     sizes = tuple(NOISES)
-    epochs = 0
     usual_seeds = 5
-    paces = {}  # noqa: RUF012
-    curve = ("", "")
+    seconds = 4.0
 
     def complete(self, request: Request) -> Request:
         return super().complete(replace(request, sizes=request.sizes or self.sizes))
 
-    def steps(self, request: Request) -> list[MixingCase]:
-        usual = MoonSettings(steps=20, points=40, test_points=200) if request.smoke else MoonSettings()
-        return [
-            MixingCase(line=Line(row=row, size=size), settings=replace(usual, noise=NOISES[size], seed=seed))
-            for size in request.sizes
-            for row in request.rows
-            for seed in range(request.seeds or 1)
-        ]
+    def settings(self, size: str, *, smoke: bool) -> MoonSettings:
+        usual = MoonSettings(steps=20, points=40, test_points=200) if smoke else MoonSettings()
+        return replace(usual, noise=NOISES[size])
 
-    def maker(
-        self,
-        request: Request,
-        folder: Path,
-        *,
-        data: Path | str | None,
-        device: torch.device,
-        console: Console | None,
-    ) -> MixingMaker:
-        return MixingMaker(train_moons, measure_moons, folder, console, smoke=request.smoke)
+    def train(self, case: MixingCase) -> SmallNetwork:
+        return train_moons(case)
+
+    def measure(self, case: MixingCase, network: SmallNetwork) -> dict[str, float]:
+        return measure_moons(case, network)
 
     def describe(self, data: Any) -> dict[str, Any]:
         return {"name": self.data, "noise": NOISES, "test_seed": TEST_SEED}
-
-    def cost(self, request: Request) -> Cost:
-        runs = len(self.steps(self.complete(request)))
-        return Cost(runs=runs, epochs=0, gpu=runs * SECONDS / 3600, cpu=runs * SECONDS / 3600)
 
     def sheet(self, measured: Sequence[Trained], request: Request) -> Sheet:
         return beside_reference(measured, _MEASURES, lambda line: HALFMOONS[line.size, line.row], smoke=request.smoke)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from rich.console import Console
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,10 +18,10 @@ from statewise.data.hidden_markov import HiddenMarkovFeatures, hidden_markov_fea
 from statewise.errors import ArgumentError
 from statewise.layers import LSTM
 from statewise.mixup import Mixup
-from statewise.recipes.lines import Line, Sheet
+from statewise.recipes.lines import Sheet
 from statewise.recipes.mixing import (
     MixingCase,
-    MixingMaker,
+    MixingRecipe,
     MixingSettings,
     SmallNetwork,
     Trained,
@@ -33,13 +32,11 @@ from statewise.recipes.mixing import (
     verdicts,
 )
 from statewise.recipes.published_moons import SURROGATE
-from statewise.recipes.recipe import Cost, Recipe
 from statewise.recipes.request import Request
 
 SIZE = "hmm"
 CLASSES, FEATURES = 5, 8
 TEST_SEED = 777
-SECONDS = 5.0  # of one run, roughly
 _MEASURES = {
     "accuracy": ("accuracy", 3),
     "nll": ("NLL", 3),
@@ -72,49 +69,31 @@ class SurrogateSettings(MixingSettings):
                 raise ArgumentError(where=f"SurrogateSettings.{name}", got=got, wanted="a number >= 2")
 
 
-class Surrogate(Recipe):
+class Surrogate(MixingRecipe):
     """What each training does to likelihood and states of a tagger."""
 
     name = "sequence-mixup/surrogate"
     title = "Spectral compression in taggers of a hidden Markov chain"
-    data = "generated"
     rows = tuple(SURROGATE)
     usual_rows = tuple(SURROGATE)
     sizes = (SIZE,)
-    epochs = 0
     usual_seeds = 3
-    paces = {}  # noqa: RUF012
-    curve = ("", "")
+    seconds = 5.0
 
-    def steps(self, request: Request) -> list[MixingCase]:
+    def settings(self, size: str, *, smoke: bool) -> SurrogateSettings:
         small = SurrogateSettings(steps=10, hidden=24, sequences=20, test_sequences=30)
-        usual = small if request.smoke else SurrogateSettings()
-        return [
-            MixingCase(line=Line(row=row, size=size), settings=replace(usual, seed=seed))
-            for size in request.sizes
-            for row in request.rows
-            for seed in range(request.seeds or 1)
-        ]
+        return small if smoke else SurrogateSettings()
 
-    def maker(
-        self,
-        request: Request,
-        folder: Path,
-        *,
-        data: Path | str | None,
-        device: torch.device,
-        console: Console | None,
-    ) -> MixingMaker:
-        return MixingMaker(train_tagger, measure_tagger, folder, console, smoke=request.smoke)
+    def train(self, case: MixingCase) -> SmallNetwork:
+        return train_tagger(case)
+
+    def measure(self, case: MixingCase, network: SmallNetwork) -> dict[str, float]:
+        return measure_tagger(case, network)
 
     def describe(self, data: Any) -> dict[str, Any]:
         best = task(SurrogateSettings().test_sequences, TEST_SEED).best(causal=True)
         sizes = {"classes": CLASSES, "features": FEATURES, "test_seed": TEST_SEED}
         return {"name": self.data, **sizes, "best_accuracy": best.accuracy, "best_nll": best.nll}
-
-    def cost(self, request: Request) -> Cost:
-        runs = len(self.steps(self.complete(request)))
-        return Cost(runs=runs, epochs=0, gpu=runs * SECONDS / 3600, cpu=runs * SECONDS / 3600)
 
     def sheet(self, measured: Sequence[Trained], request: Request) -> Sheet:
         return beside_reference(measured, _MEASURES, lambda line: SURROGATE[line.row], smoke=request.smoke)

@@ -60,7 +60,8 @@ class Recipe(ABC):
         sizes: of the network, or of the data.
         epochs: that the paper trained for, or that are enough; 0 for what is not trained by epochs.
         usual_seeds: how many runs of each row there are when nothing is said.
-        paces: seconds of an epoch, by size.
+        paces: seconds of an epoch, by size; empty where runs have none.
+        seconds: of such a run, roughly.
         options: what can be set beside the fields of models and settings, and its usual value.
         comparable: whether the published numbers belong to the same data.
         curve: of which number of an epoch's record the curves are told, and what it is called; empty for none.
@@ -74,6 +75,7 @@ class Recipe(ABC):
     sizes: tuple[str, ...]
     epochs: int
     paces: Mapping[str, Pace]
+    seconds: float = 0.0
     usual_seeds = 1
     smoke_epochs = SMOKE_EPOCHS
     options: Mapping[str, Any] = {}
@@ -178,7 +180,11 @@ class Recipe(ABC):
         Args:
             request: what is asked; see :meth:`complete`.
         """
-        cases: list[Any] = [step for step in self.steps(self.complete(request)) if hasattr(step, "settings")]
+        steps = self.steps(self.complete(request))
+        if not self.paces:
+            hours = len(steps) * self.seconds / 3600
+            return Cost(runs=len(steps), epochs=0, gpu=hours, cpu=hours)
+        cases: list[Any] = [step for step in steps if hasattr(step, "settings")]
         paces = [(case.settings.epochs, self.paces[case.line.size]) for case in cases]
         return Cost(
             runs=len(cases),

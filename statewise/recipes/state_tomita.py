@@ -18,7 +18,7 @@ from statewise.models import ClassifierConfig
 from statewise.recipes.automata import AutomatonCase, AutomatonMaker, Learnt, Task
 from statewise.recipes.lines import Line, Sheet, group
 from statewise.recipes.published_states import TOMITA
-from statewise.recipes.recipe import Cost, Recipe
+from statewise.recipes.recipe import Recipe
 from statewise.recipes.request import Request
 from statewise.train.harden import AUTOMATON, Hardening
 
@@ -29,7 +29,6 @@ NETWORKS = {
 TRAINING = Hardening()
 STATES, SYMBOLS = (4, 8), (2, 4)  # of random machines
 MACHINES = 50
-SECONDS = 10.0  # of one, roughly
 
 
 class TomitaTable(Recipe):
@@ -45,6 +44,7 @@ class TomitaTable(Recipe):
     usual_seeds = 10
     paces = {}  # noqa: RUF012
     curve = ("", "")
+    seconds = 10.0
 
     def complete(self, request: Request) -> Request:
         return super().complete(replace(request, count=request.count or (2 if request.smoke else MACHINES)))
@@ -76,10 +76,6 @@ class TomitaTable(Recipe):
 
     def describe(self, data: Any) -> dict[str, Any]:
         return {"name": self.data, "words": data}
-
-    def cost(self, request: Request) -> Cost:
-        runs = len(self.steps(self.complete(request)))
-        return Cost(runs=runs, epochs=0, gpu=runs * SECONDS / 3600, cpu=runs * SECONDS / 3600)
 
     def sheet(self, measured: Sequence[Learnt], request: Request) -> Sheet:
         columns = ["grammar", "network", "states", "published", "recovered", "faultless", "valid %"]

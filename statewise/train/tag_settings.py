@@ -36,8 +36,9 @@ class TaggerSettings:
     """Everything that training a tagger depends on, but the model, the data and the machine.
 
     The loss is the negative log-likelihood summed over a sentence (or pair) and averaged over the batch, to which the
-    learning rate belongs. ``TaggerSettings(schedule="steps", pairing="double", lengths="zero", keep="last")`` is the
-    recipe of Karamzade et al. 2020, sections 4.1 to 4.3, with ``schedule="plateau", epochs=250`` that of their Table 2.
+    learning rate belongs. ``TaggerSettings(schedule="steps", pairing="double", lengths="zero", crf_mode="prefix",
+    keep="last")`` is the recipe of Karamzade et al. 2020, sections 4.1 to 4.3, with ``schedule="plateau", epochs=250``
+    that of their Table 2.
 
     Args:
         epochs: passes over the training sentences.
@@ -57,12 +58,14 @@ class TaggerSettings:
             (states inside the recurrence).
         alpha: the shape of the coefficients' Beta(alpha, alpha): small values mix little.
         rho: how freely a coefficient moves from step to step: 0 keeps it, 1 draws each anew.
-        pairing: "permute" pairs the sentences of a batch among themselves, "derange" none with itself, "sorted" those
-            of like lengths; "double" draws twice as many, each for one pair, and goes through the training set twice
-            an epoch, "double_sorted" the same by like lengths.
+        pairing: "sorted" pairs the sentences of a batch that have like lengths, so that nearly all steps are mixed and
+            pairs are hardly longer than sentences; "permute" any of them, "derange" none with itself; "double" draws
+            twice as many, each for one pair, and goes through the training set twice an epoch, "double_sorted" the same
+            by like lengths.
         lengths: what happens where one of two sentences has ended: "handover" leaves the step to the other, "zero"
             mixes with nothing, "truncate" ends both.
-        crf_mode: how the targets of a CRF are mixed: "prefix", "paper" or "coupled", which suits rho > 0.
+        crf_mode: how the targets of a CRF are mixed: "coupled", which is defined for every rho and all lengths,
+            "prefix" or "paper".
         keep: which model the run gives: the "best" on the validation set, or the "last".
         evaluation_batch: sentences that are evaluated at once.
         precision: "single", "tf32" (products in TF32) or "bf16" (the same, and autocast to bfloat16).
@@ -87,9 +90,9 @@ class TaggerSettings:
     mixup: str = "none"
     alpha: float = 0.5
     rho: float = 0.0
-    pairing: str = "permute"
+    pairing: str = "sorted"
     lengths: str = "handover"
-    crf_mode: str = "prefix"
+    crf_mode: str = "coupled"
     keep: str = "best"
     evaluation_batch: int = 256
     precision: str = "single"

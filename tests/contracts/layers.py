@@ -73,6 +73,7 @@ class LayerContract(FreshInputs):
         with insist(layer, form):
             assert torch.autograd.gradcheck(*_as_function(layer, case), fast_mode=True)
 
+    @pytest.mark.slow
     def test_gradgradcheck_on_the_reference_engine(self, seed: int) -> None:
         case = self.settled(small(seed))
         layer = self.member.build(case)

@@ -16,20 +16,34 @@ KEPT: list[dict[str, Any]] = json.loads((RESULTS / "sequence-mixup.json").read_t
 PAGE = (RESULTS / "sequence-mixup.md").read_text()
 
 
+def cells(section: str) -> list[list[str]]:
+    """The rows of the one table of a section."""
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
 def tables() -> dict[str, list[list[str]]]:
     """The rows of the table under each heading that has one."""
     found = {}
     for section in PAGE.split("\n## ")[1:]:
         heading = section.partition("\n")[0].strip()
-        lines = [line for line in section.splitlines() if line.startswith("|")]
-        found[heading] = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+        found[heading] = cells(section.partition("\n### ")[0])
     return found
 
 
-def of(recipe: str, *, changed: bool = False) -> list[dict[str, Any]]:
-    """The runs of a recipe: those with its own settings, or those where something was set otherwise."""
-    results = [result for result in KEPT if result["recipe"] == f"sequence-mixup/{recipe}"]
-    return [run for result in results if bool(result["request"]["overrides"]) == changed for run in result["runs"]]
+def results(recipe: str, *, changed: bool) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What was asked of a recipe and each of its runs: those with its own settings, or those with others."""
+    epochs = find_recipe(f"sequence-mixup/{recipe}").epochs or None
+    found = []
+    for result in (one for one in KEPT if one["recipe"] == f"sequence-mixup/{recipe}"):
+        otherwise = bool(result["request"]["overrides"]) or result["request"]["epochs"] != epochs
+        found += [(result["request"], run) for run in result["runs"] if otherwise == changed]
+    return found
+
+
+def of(recipe: str) -> list[dict[str, Any]]:
+    """The runs of a recipe with its own settings."""
+    return [run for _, run in results(recipe, changed=False)]
 
 
 def text(values: list[float], digits: int) -> str:
@@ -74,6 +88,53 @@ def test_the_half_moons_are_what_their_runs_came_to() -> None:
         columns = (("accuracy", 4), ("nll", 4), ("confidence", 4), ("band", 3))
         for (column, digits), cell in zip(columns, cells, strict=True):
             assert cell == text([run[column] for run in own], digits), (noise, name, column)
+
+
+def test_the_points_of_figure_4_are_what_the_runs_came_to() -> None:
+    for place, *shown in tables()["Figure 4: two points of it"]:
+        (one,) = (run for run in of("figure4") if run["row"] == f"{place}-1")
+        same = [run for run in of("table1") if (run["row"], run["size"]) == (f"{place}-0.5", "lstm")]
+        kept = [next(run for run in same if run["seed"] == one["seed"]), one]
+        assert shown == [f"{value:.2f}" for value in numbers(kept, "f1", 100)] + [
+            f"{value:.3f}" for value in numbers(kept, "loss")
+        ]
+
+
+def test_the_spectra_are_what_the_runs_came_to() -> None:
+    runs, rows = of("figure5"), tables()["Figure 5: the states of two classes"]
+    assert [(row[0], row[1]) for row in rows] == [(run["row"], name) for run in runs for name in run["spectra"]]
+    for training, name, first, fifth, twentieth, *others in rows:
+        spectrum = next(run["spectra"][name] for run in runs if run["row"] == training)
+        values = spectrum["centred, sqrt_n"]
+        assert [first, fifth, twentieth] == [f"{values[place - 1]:.3f}" for place in (1, 5, 20)]
+        digits = {"variance": 1, "effective_rank": 1, "leakage": 3}
+        assert others == [f"{spectrum[column]:.{places}f}" for column, places in digits.items()]
+
+
+def test_what_else_was_tried_of_table_2_is_told_as_it_was() -> None:
+    """Each row of the second table of that section names what was set otherwise, F1 and loss."""
+    rows = cells(PAGE.partition("### What else was tried")[2].partition("\n## ")[0])
+    tried = results("table2", changed=True)
+    assert len(rows) == len(tried)
+    for (epochs, name, otherwise, f1, loss), (asked, run) in zip(rows, tried, strict=True):
+        found = run["tests"]["test"]
+        assert (epochs, name) == (str(run["epochs"]), run["row"])
+        assert otherwise == (", ".join(f"{key} {str(value).lower()}" for key, value in asked["overrides"]) or "-")
+        assert (f1, loss) == (f"{100 * found['f1']:.2f}", f"{found['loss']:.3f}")
+
+
+@pytest.mark.parametrize(("machine", "file"), [("CPU", "tagger_epoch"), ("H200", "tagger_epoch_h200")])
+def test_an_epoch_of_tagging_takes_what_its_file_says(machine: str, file: str) -> None:
+    page = (RESULTS.parent / "performance.md").read_text().partition("## An epoch of tagging")[2]
+    kept = json.loads((RESULTS / f"{file}.json").read_text())
+    rows = cells(
+        f"| {kept['batches']} batches, {machine}"
+        + page.partition(f"| {kept['batches']} batches, {machine}")[2].partition("\n\n")[0]
+    )
+    seconds = [statistics.median(turns) for turns in kept["seconds"].values()]
+    assert [row[1:] for row in rows] == [
+        [f"{median:.2f}", f"{ratio:.2f}"] for median, ratio in zip(seconds, kept["ratios"].values(), strict=True)
+    ]
 
 
 def test_mixing_halves_the_loss_on_noisy_half_moons() -> None:

@@ -183,8 +183,8 @@ def test_a_cpu_takes_the_kernels_only_when_it_is_told_to() -> None:
     assert LSTM(2, 5).plan(torch.zeros(3, 2, 2)).engine == "cpu"
 
 
-@pytest.mark.parametrize("form", ["solo", "step"])
-@pytest.mark.parametrize("kind", [LSTM, GRU])
+@pytest.mark.parametrize("form", ["solo", pytest.param("step", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", [pytest.param(LSTM, marks=pytest.mark.slow), GRU])
 def test_replicas_under_vmap_equal_each_network_alone(kind: type[LSTM] | type[GRU], form: str) -> None:
     layers = [kind(3, 5, num_layers=2, engine="triton", transforms=Centroids(3)) for _ in range(3)]
     weights, _ = stack_module_state(layers)
@@ -295,7 +295,7 @@ def _chained(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return seen
 
 
-@pytest.mark.parametrize("form", ["step", "solo", "team"])
+@pytest.mark.parametrize("form", ["step", *(pytest.param(form, marks=pytest.mark.slow) for form in ("solo", "team"))])
 def test_a_stack_as_a_wavefront_in_chunks_equals_its_layers_one_by_one(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -400,8 +400,8 @@ class TestGradModes:
 
 def assert_computes_in_half_precision(layer: Any, x: Tensor) -> None:
     """Under autocast a layer computes what its copy in half precision does, and its gradients are the weights' own."""
-    if getattr(layer, "initial_state", "zeros") not in ("zeros", "ones"):
-        # A pseudoinverse, and an orthogonal matrix on states that are not small, would magnify the weights' rounding.
+    if isinstance(layer, OrthogonalRNN) or getattr(layer, "initial_state", "zeros") not in ("zeros", "ones"):
+        # A pseudoinverse would magnify the weights' rounding; an orthogonal matrix is made of rounded weights there.
         layer.load_state_dict({name: weight.bfloat16() for name, weight in layer.state_dict().items()})
     with torch.autocast(x.device.type, dtype=torch.bfloat16):
         draws = layer.draw(x)
@@ -811,9 +811,11 @@ def tensors_alive() -> int:
 
 @pytest.fixture
 def no_garbage_collector() -> Iterator[None]:
-    gc.collect()
+    """Nothing is collected, and what was there before is not counted, which would take longer than any test."""
     gc.disable()
+    gc.freeze()
     yield
+    gc.unfreeze()
     gc.enable()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from statewise import GRU, Pairing
+from statewise import GRU, LSTM, RNN, Pairing, PeepholeLSTM, RecurrentLayer
 from statewise.engine import Layout
 from statewise.layers.pairs import _rows_of, _rows_on_device
 
@@ -60,3 +64,29 @@ def test_replicas_mix_as_each_does_alone() -> None:
         layer(packed, pairing=pairing)[0].data.square().sum().backward()
         for name, parameter in layer.named_parameters():
             torch.testing.assert_close(together[name][place], parameter.grad, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [LSTM, PeepholeLSTM, GRU, RNN])
+def test_a_member_of_no_weight_is_left_out_by_the_kernel_as_it_counts_for_nothing(
+    kind: Callable[..., RecurrentLayer],
+) -> None:
+    """Outputs, what is seen of the gates, and all gradients, where coefficients are 0, 1 and between."""
+    native = kind(3, 17, bidirectional=True, dtype=torch.float64, engine="cpu")
+    plain = copy.deepcopy(native)
+    plain.engine = "reference"
+    coefficients = torch.tensor([[0.0, 1.0, 0.3, 1.0], [1.0, 1.0, 0.7, 0.0], [0.4, 0.0, 0.0, 1.0]], dtype=torch.float64)
+    pairing = Pairing(torch.tensor([1, 2, 3, 0]), coefficients, layer=0)
+    inputs = torch.randn(3, 4, 3, dtype=torch.float64)
+    for options in ({}, {"collect": ("states", "gates")}):
+        found = []
+        for layer in (native, plain):
+            given_inputs = inputs.clone().requires_grad_()
+            output, state, *seen = layer(given_inputs, pairing=pairing, **options)
+            states = state if isinstance(state, tuple) else (state,)
+            loss = output.square().sum() + sum(part.sin().sum() for part in states)
+            found.append((output, states, seen, torch.autograd.grad(loss, [given_inputs, *layer.parameters()])))
+        torch.testing.assert_close(found[0][0], found[1][0])
+        torch.testing.assert_close(found[0][1], found[1][1])
+        torch.testing.assert_close(found[0][3], found[1][3])
+        for one, other in zip(*(part[2] for part in found), strict=True):
+            torch.testing.assert_close(one.gates, other.gates)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from contracts.passes import few_examples
 from statewise.errors import ArgumentError, LengthError, NonFiniteError, ShapeError
-from statewise.mixup import Pairs
+from statewise.mixup import InputMixup, Pairs, PreOutputMixup, ThroughTimeMixup
 from statewise.models import Lexicon, Tagger, TaggerConfig
 from statewise.models.encoded import Encoded, TokenBatch
 from support import tolerance
@@ -366,3 +366,14 @@ def test_vectors_from_outside_that_are_not_finite_are_named() -> None:
     context[3, 1] = np.nan
     with pytest.raises(NonFiniteError, match=r"context\[3\]"):
         Encoded(build(context=2).lexicon, SENTENCES, context=context)
+
+
+def test_pairs_of_another_batch_are_refused() -> None:
+    lexicon = Lexicon.of([["a", "b", "c"]], tags=("O", "X"))
+    tagger = TaggerConfig(hidden=4, characters=0).build(lexicon).train()
+    batch = tagger.batch(Encoded(lexicon, [["a", "b"], ["c"], ["a", "b", "c"]]), np.arange(3))
+    for mixup in (InputMixup(), PreOutputMixup(), ThroughTimeMixup()):
+        assert tagger(batch, pairs=mixup.draw(batch.lengths)).shape[:2] == (3, 3)
+        for others in ([2, 1], [2, 1, 2]):
+            with pytest.raises(ShapeError, match="wanted pairs that were drawn for this batch"):
+                tagger(batch, pairs=mixup.draw(others))

@@ -121,7 +121,7 @@ class Mixture:
         drawn = torch.rand(5, 6, generator=generator, dtype=DOUBLE) * 1.4 - 0.2
         self.coefficients = drawn.clamp(0, 1).masked_fill(beyond, float("nan"))
 
-    def loss(self, mode: str, crf: CRF | None = None, emissions: Tensor | None = None) -> Tensor:
+    def loss(self, mode: str | None, crf: CRF | None = None, emissions: Tensor | None = None) -> Tensor:
         return mixed_crf_loss(
             self.crf if crf is None else crf,
             self.emissions if emissions is None else emissions,
@@ -205,6 +205,26 @@ def test_a_change_that_is_always_forbidden_is_left_out_and_its_weight_given_to_t
     assert bool(certain.isfinite())
     with pytest.raises(ForbiddenPathError, match="sequence 0, which at step 1 goes from tag 0 to tag 1"):
         mixed_crf_loss(crf, emissions, zeros, torch.tensor([[0], [1]]), doubles(1, 0)[:, None], full, full, "coupled")
+
+
+def test_unless_asked_for_a_mode_the_loss_is_one_with_a_lower_bound(mixture: Mixture) -> None:
+    """Coupled; with changes that are always forbidden that has none, and prefixes serve."""
+    torch.testing.assert_close(mixture.loss(None), mixture.loss("coupled"))
+    names = ["O", "B-X", "I-X", "E-X", "S-X"]
+    crf = CRF(5, constraints=Constraints.of_tags(names, "bioes"), constrain="always").double()
+    first, second = torch.tensor([[1], [2], [3], [0], [0]]), torch.tensor([[0], [1], [2], [2], [3]])
+    emissions = torch.zeros(5, 1, 5, dtype=DOUBLE, requires_grad=True)
+    coefficients, lengths = doubles(0.5, 0.5, 0.5, 0.0, 0.0)[:, None], (torch.tensor([3]), torch.tensor([5]))
+    optimizer = torch.optim.Adam([emissions, *crf.parameters()], lr=0.1)
+    losses = {}
+    for mode in (None, "coupled"):
+        for _ in range(150):
+            optimizer.zero_grad()
+            loss = mixed_crf_loss(crf, emissions, first, second, coefficients, *lengths, mode)
+            loss.sum().backward()
+            optimizer.step()
+        losses[mode] = loss.item()
+    assert losses[None] >= 0 > losses["coupled"]
 
 
 def test_an_unknown_mode_and_unequal_lengths_in_mode_paper_are_refused(mixture: Mixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,17 @@ def test_table_1_is_trained_as_published(cell: str) -> None:
     assert case_of("table1", "standard", sizes=(cell,)).settings.passes == 1
 
 
-def test_table_2_has_the_published_network_and_mixing() -> None:
+def test_table_2_has_the_published_network_and_dropout_and_targets_that_fit_the_mixing() -> None:
     standard, mixed = (case_of("table2", row) for row in ("standard", "pre-output"))
     assert (standard.config.head, standard.config.bidirectional, standard.config.dropout) == ("crf", True, 0.5)
     assert (standard.config.word_dropout, mixed.config.word_dropout) == (0.05, 0.0)
-    assert (mixed.settings.mixup, mixed.settings.alpha, mixed.settings.crf_mode) == ("pre-output", 0.7, "prefix")
+    settings = mixed.settings
+    assert (settings.mixup, settings.alpha, settings.rho, settings.crf_mode) == ("pre-output", 0.1, 0.0, "coupled")
+    assert (settings.pairing, settings.passes, settings.lengths) == ("sorted", 1, "handover")
+    assert (settings.optimizer, settings.lr, settings.schedule, settings.epochs) == ("adam", 0.0015, "cosine", 60)
+    assert replace(standard.settings, mixup="pre-output", alpha=0.1) == replace(
+        settings, crf_mode="prefix", pairing="double", lengths="zero"
+    )
 
 
 def test_rows_of_figure_4_set_rho() -> None:
