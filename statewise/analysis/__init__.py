@@ -3,7 +3,7 @@
 from statewise.analysis.calibration import Calibration, CalibrationTally, calibration
 from statewise.analysis.leakage import Leakage, head_leakage
 from statewise.analysis.ranks import effective_rank, participation_ratio, stable_rank
-from statewise.analysis.spectrum import Spectrum, every_spectrum, spectrum
+from statewise.analysis.spectrum import SingularValues, Spectrum, every_spectrum, spectrum
 from statewise.analysis.temperature import FittedTemperature, fit_temperature
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "CalibrationTally",
     "FittedTemperature",
     "Leakage",
+    "SingularValues",
     "Spectrum",
     "calibration",
     "effective_rank",

@@ -14,21 +14,39 @@ from statewise.analysis.ranks import effective_rank, participation_ratio, stable
 from statewise.errors import ArgumentError
 
 NORMALIZATIONS = (None, "sqrt_n", "sum")
+WAYS = tuple((center, normalize) for center in (True, False) for normalize in NORMALIZATIONS)
 COUNT = 20  # of Figure 5
 
 Numbers = Float[np.ndarray, " classes"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Spectrum:
-    """The singular values of each class's states; it prints as a table.
+class SingularValues:
+    """The largest singular values of each class's states.
+
+    Args:
+        classes: their names.
+        values: of each, in falling order and normalized; fewer have zeros at the end.
+        center: whether the mean of the class was subtracted.
+        normalize: by what the values were divided; see :func:`spectrum`.
+    """
+
+    classes: tuple[str, ...]
+    values: Float[np.ndarray, "classes count"]
+    center: bool
+    normalize: str | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spectrum(SingularValues):
+    """The singular values of each class's states, and how many dimensions these need; it prints as a table.
 
     A class without states has NaN everywhere; one whose states are all the same has zeros.
 
     Args:
         classes: their names.
         counts: how many states each has.
-        values: the largest singular values of each, in falling order and normalized; fewer have zeros at the end.
+        values: as of :class:`SingularValues`.
         effective_ranks: see :func:`effective_rank`; of all singular values, not of the largest only.
         participation_ratios: see :func:`participation_ratio`.
         stable_ranks: see :func:`stable_rank`.
@@ -37,15 +55,11 @@ class Spectrum:
         normalize: by what the values were divided.
     """
 
-    classes: tuple[str, ...]
     counts: Int[np.ndarray, " classes"]
-    values: Float[np.ndarray, "classes count"]
     effective_ranks: Numbers
     participation_ratios: Numbers
     stable_ranks: Numbers
     variances: Numbers
-    center: bool
-    normalize: str | None
 
     @property
     def mean_values(self) -> Float[np.ndarray, " count"]:
@@ -160,8 +174,7 @@ def every_spectrum(
     """
     return tuple(
         spectrum(states, labels, classes=classes, center=center, normalize=normalize, count=count)
-        for center in (True, False)
-        for normalize in NORMALIZATIONS
+        for center, normalize in WAYS
     )
 
 

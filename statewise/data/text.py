@@ -144,7 +144,7 @@ class Text:
             if whole:
                 yield whole
         if empty:
-            self._refuse("an empty file", "one sentence a line")
+            self._refuse("an empty file", "some text", "Was it written, and is it the right file?")
         if rest:
             yield rest
 

@@ -11,7 +11,7 @@ from statewise.heads.crf_constraints import Constraints
 from statewise.heads.crf_decode import k_best_paths
 from statewise.heads.crf_fast import choose, walk
 from statewise.heads.crf_reference import NEVER, Scores, forward_scores
-from statewise.heads.crf_score import check_tags, path_score
+from statewise.heads.crf_score import check_tags, check_weights, path_score
 from statewise.heads.crf_span import Span
 
 Emissions = Float[Tensor, "steps batch tags"]
@@ -284,6 +284,8 @@ class CRF(nn.Module):
 
     def _score(self, emissions: Tensor, tags: Tensor, span: Span, weights: Tensor | None) -> Tensor:
         check_tags(tags, span, self.tags, self.training_constraints, where="CRF.tags")
+        if weights is not None:
+            check_weights(weights, span, where="CRF.weights")
         return path_score(*self._ready(emissions), tags, span, weights=weights, engine=self.engine)
 
     def _walk(self, emissions: Tensor, span: Span, *, every: bool) -> Tensor:

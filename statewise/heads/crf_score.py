@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.errors import ArgumentError, DeviceError, DtypeError, ShapeError
 from statewise.heads.crf_constraints import Constraints
 from statewise.heads.crf_fast import WalkedScores, choose
 from statewise.heads.crf_reference import NEVER, Scores
@@ -127,6 +127,25 @@ def check_tags(
         )
     if constraints is not None:
         _check_path(torch.where(span.inside, tags, 0), span, constraints, where)
+
+
+def check_weights(weights: Tensor, span: Span, *, where: str = "weights") -> None:
+    """Refuse weights of another shape or place: engines read one for each step of each sequence.
+
+    Args:
+        weights: (steps, batch).
+        span: how far the sequences reach.
+        where: the argument, for errors.
+    """
+    if not isinstance(weights, Tensor) or not weights.is_floating_point():
+        got = str(weights.dtype) if isinstance(weights, Tensor) else type(weights).__name__
+        raise DtypeError(where=where, got=got, wanted="a tensor of real numbers")
+    wanted = (span.steps, len(span.lengths))
+    if weights.shape != wanted:
+        remedy = "Give each step of each sequence its own: weights.expand(steps, batch) repeats one."
+        raise ShapeError(where=where, got=tuple(weights.shape), wanted=f"{wanted}, time first", remedy=remedy)
+    if weights.device != span.device:
+        raise DeviceError(where=where, got=str(weights.device), wanted=f"{span.device}, as the emissions")
 
 
 def _check_path(tags: Tensor, span: Span, constraints: Constraints, where: str) -> None:

@@ -55,9 +55,9 @@ class Span:
         for row, length in enumerate(lengths.tolist()):
             if not 1 <= length <= steps:
                 got = "an empty sequence" if length == 0 else f"length {length}"
-                raise LengthError(
-                    where=where, got=f"{got} at {row}", wanted=f"lengths from 1 to {steps}", remedy=_LEAVE_OUT
-                )
+                remedy = _LEAVE_OUT if length == 0 else "Count the steps of each sequence in this batch."
+                wanted = f"lengths from 1 to {steps}"
+                raise LengthError(where=where, got=f"{got} at {row}", wanted=wanted, remedy=remedy)
         return cls(steps, lengths.long(), padded.device)
 
     @cached_property

@@ -155,7 +155,8 @@ def pair_up(pairing: Pairing, batch: Batch, layer: int) -> Paired:
         members = placed[:, order]
         index, ends = _rows_of(members, own, batch.layout, layout)
         places_of = torch.from_numpy(members)
-        same = layout == batch.layout and bool((members[0] == numbers).all()) and not ends[0]
+        # In the batch's order, too: pair i is that of sequence i.
+        same = layout == batch.layout and not ends[0] and bool(((members[0] == numbers) & (both[0] == numbers)).all())
     else:
         places_of = apart[torch.from_numpy(both[:, order]).to(device, non_blocking=True)]
         index, ends, same = _rows_on_device(places_of, own, batch.layout, layout), (True, True), False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from statewise.errors import ArgumentError, LengthError
 from statewise.heads.crf import CRF
 from statewise.heads.crf_reference import NEVER, Scores
-from statewise.heads.crf_score import check_tags, pair_score, path_score
+from statewise.heads.crf_score import check_tags, check_weights, pair_score, path_score
 from statewise.heads.crf_span import Span
 
 MODES = ("prefix", "paper", "coupled")
@@ -82,6 +83,7 @@ def mixed_crf_loss(
         mode = "coupled" if crf.training_constraints is None else "prefix"
     if mode not in MODES:
         raise ArgumentError(where="mixed_crf_loss.mode", got=mode, wanted=f"one of {', '.join(MODES)}")
+    _check_coefficients(coefficients, Span.of(torch.maximum(lengths, partner_lengths), emissions))
     coefficients = coefficients.to(emissions.device, torch.promote_types(emissions.dtype, torch.float32))
     run = _MixedRun(crf, emissions, tags, partner_tags, coefficients, lengths, partner_lengths)
     if mode == "paper":
@@ -108,6 +110,19 @@ def _paper(run: _MixedRun) -> Tensor:
     mixed = crf.score(emissions, tags, lengths, weights=coefficients)
     mixed = mixed + crf.score(emissions, partner_tags, others, weights=1 - coefficients)
     return crf.log_partition(emissions, lengths) - mixed
+
+
+def _check_coefficients(coefficients: Tensor, whole: Span) -> None:
+    """Refuse what is no coefficient for each step of each pair; values on a device are not waited for."""
+    where, span = "mixed_crf_loss.coefficients", replace(whole, device=coefficients.device)
+    check_weights(coefficients, span, where=where)
+    if coefficients.device.type != "cpu":
+        return
+    wrong = span.inside & ~((coefficients >= 0) & (coefficients <= 1))  # NaN is neither
+    if bool(wrong.any()):
+        step, pair = wrong.nonzero()[0].tolist()
+        got = f"{float(coefficients[step, pair]):g} in pair {pair} at step {step}"
+        raise ArgumentError(where=where, got=got, wanted="numbers from 0 to 1")
 
 
 def _check_paper(coefficients: Tensor, lengths: Tensor, others: Tensor) -> None:

@@ -133,7 +133,7 @@ class Pairs(Mixture):
         if targets.ndim != 3 or targets.shape[2:] != outputs.shape[2:]:
             got, wanted = tuple(targets.shape), f"(steps, batch, {outputs.shape[-1]}), the width of the outputs"
             raise ShapeError(where="Pairs.squared_error targets", got=got, wanted=wanted)
-        rows, both, weights = self._labelled(outputs, targets, where="Pairs.squared_error")
+        rows, both, weights = self._labelled(outputs, targets, where="Pairs.squared_error", ndim=None)
         return self._reduced(losses.mixed_squared_error(rows, both, weights), reduction)
 
     def crf(
@@ -240,10 +240,10 @@ class Pairs(Mixture):
         return _Places(step * len(self) + pair, step * batch + self.first[pair], step * batch + self.second[pair])
 
     def _labelled(
-        self, rows: Tensor, targets: Tensor, *, where: str
+        self, rows: Tensor, targets: Tensor, *, where: str, ndim: int | None = 2
     ) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """The rows of all steps that are some pair's, and the labels and weights of both members."""
-        self._check_steps(rows, targets, where=where)
+        self._check_steps(rows, targets, where=where, ndim=ndim)
         device = rows.device
         at, first, second = (place.to(device, non_blocking=True) for place in self._places)
         labels = targets.to(device, non_blocking=True).flatten(0, 1)
@@ -255,9 +255,10 @@ class Pairs(Mixture):
             weights,
         )
 
-    def _check_steps(self, rows: Tensor, targets: Tensor, *, where: str) -> int:
+    def _check_steps(self, rows: Tensor, targets: Tensor, *, where: str, ndim: int | None = 2) -> int:
         longest = self._check_rows(rows, where=where)
-        if targets.ndim < 2 or targets.shape[0] < longest or targets.shape[1] != len(self.own_lengths):
+        fits = targets.ndim == ndim if ndim else targets.ndim >= 2
+        if not fits or targets.shape[0] < longest or targets.shape[1] != len(self.own_lengths):
             raise ShapeError(
                 where=f"{where} targets",
                 got=tuple(targets.shape),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
@@ -19,33 +20,34 @@ def apply(
     hx: Any = None,
     **options: Any,
 ) -> tuple[Tensor, Any]:
-    """The padded output and the final state; shorter sequences are packed on their way.
+    """The padded output and the final state.
 
     Args:
-        layer: called as ``layer(x)`` or ``layer(x, state)``, gives ``(output, state)``.
+        layer: called as ``layer(x)`` or ``layer(x, state)``, gives ``(output, state)``; sequences of several lengths it
+            is given as a PackedSequence, as torch.nn's layers are.
         inputs: padded sequences; padding may hold anything.
         lengths: of the sequences.
         hx: the initial state; None leaves it to the layer.
         options: further arguments of the layer.
 
-    >>> import torch
     >>> output, _ = apply(nn.GRU(2, 3), torch.ones(4, 2, 2), torch.tensor([4, 1]))
     >>> output[1:, 1].abs().max().item()
     0.0
     """
-    ragged = bool((lengths < inputs.shape[0]).any())
-    given = Packing.of(lengths, device=inputs.device).pack(inputs) if ragged else inputs
+    longest = int(lengths.max())
+    ragged = bool((lengths < longest).any())
+    given = Packing.of(lengths, device=inputs.device).pack(inputs) if ragged else inputs[:longest]
     result = layer(given, **options) if hx is None else layer(given, hx, **options)
     output, state = _read(layer, result)
     if isinstance(output, PackedSequence):
-        output = pad(output, steps=inputs.shape[0])
-    return output, state
+        return pad(output, steps=inputs.shape[0]), state
+    beyond = output.new_zeros(inputs.shape[0] - longest, *output.shape[1:])
+    return torch.cat([output, beyond]) if len(beyond) else output, state
 
 
 def check_call(layer: nn.Module, inputs: Tensor, *, where: str) -> None:
     """Refuse what is no layer, no batch, or not time first.
 
-    >>> import torch
     >>> check_call(nn.GRU(2, 3), torch.ones(4, 2, 2), where="InputMixup")
     """
     if not isinstance(layer, nn.Module):

@@ -138,7 +138,8 @@ class Mixup(ABC):
         """Run a layer over a batch and mix.
 
         Args:
-            layer: a recurrent layer or any module ``(x) -> (output, state)``, time first.
+            layer: a recurrent layer or any module ``(x) -> (output, state)``, time first; sequences of several lengths
+                it is given as a PackedSequence, as torch.nn's layers are.
             inputs: the sequences, (steps, batch, width); padding may hold anything.
             hx: initial states of the sequences; None leaves them to the layer.
             lengths: of the sequences, on the CPU; None if all have all steps.

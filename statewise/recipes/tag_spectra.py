@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from statewise.analysis import every_spectrum, head_leakage
+from statewise.analysis import SingularValues, every_spectrum, head_leakage
+from statewise.analysis.spectrum import WAYS
 from statewise.data import TaggedSentences
 from statewise.files import write_atomically
 from statewise.models.text import in_mode
@@ -68,6 +71,28 @@ def spectra_of(folder: Path, sentences: TaggedSentences, *, device: torch.device
     document = strict({"model": model, "spectra": made}, "spectra")
     write_atomically(path, json.dumps(document, allow_nan=False) + "\n")
     return made
+
+
+def singular_values(made: Mapping[str, Any]) -> tuple[SingularValues, ...]:
+    """The singular values of all classes, for each way to centre and normalize them.
+
+    Args:
+        made: what :func:`spectra_of` gave.
+
+    >>> found = singular_values({"O": {"centred, sqrt_n": [2.0, 1.0]}})
+    >>> found[0].classes, found[0].normalize, found[0].values.tolist()
+    (('O',), 'sqrt_n', [[2.0, 1.0]])
+    """
+    return tuple(
+        SingularValues(
+            classes=tuple(made),
+            values=np.array([one[_called(center, normalize)] for one in made.values()]),
+            center=center,
+            normalize=normalize,
+        )
+        for center, normalize in WAYS
+        if all(_called(center, normalize) in one for one in made.values())
+    )
 
 
 def _called(center: bool, normalize: str | None) -> str:

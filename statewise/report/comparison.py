@@ -81,7 +81,8 @@ def _looks(epochs: int) -> list[int]:
 
 
 def _at(runs: Sequence[Made], epoch: int, number: str) -> str:
-    values = [float(run.curve[epoch - 1][number]) for run in runs if len(run.curve) >= epoch]
+    records = (run.curve[epoch - 1] for run in runs if len(run.curve) >= epoch)
+    values = [float(record[number]) for record in records if number in record]  # older runs may not have it
     digits = 1 if number == "valid_perplexity" else 4
     return f"{Mean.of(values).value:.{digits}f}" if values else "-"
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from statewise.analysis import Calibration, Spectrum
+from statewise.analysis import Calibration, SingularValues
 from statewise.errors import ArgumentError, ShapeError
 from statewise.report.pages import new_page, saved
 
@@ -91,7 +91,10 @@ def plot_boundaries(
 
 
 def plot_singular_values(
-    spectra: Mapping[str, Sequence[Spectrum]], path: Path | str | None = None, *, classes: Sequence[str] | None = None
+    spectra: Mapping[str, Sequence[SingularValues]],
+    path: Path | str | None = None,
+    *,
+    classes: Sequence[str] | None = None,
 ) -> Any:
     """The largest singular values of the states of some classes, a line for each training (Figure 5).
 
@@ -212,7 +215,7 @@ def _map(axes: Any, panel: Boundary, band: float) -> Any:
     return image
 
 
-def _place(found: Spectrum, name: str) -> int:
+def _place(found: SingularValues, name: str) -> int:
     if name not in found.classes:
         wanted = f"some of {', '.join(found.classes)}"
         raise ArgumentError(where="plot_singular_values.classes", got=name, wanted=wanted)

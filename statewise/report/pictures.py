@@ -9,7 +9,16 @@ from statewise.recipes import Outcome
 from statewise.recipes import mixup_halfmoons as moons
 from statewise.recipes import mixup_surrogate as surrogate
 from statewise.recipes.mixing import MixingCase
-from statewise.report.figures_mixup import Boundary, plot_boundaries, plot_reliability, plot_singular_values
+from statewise.recipes.mixup_tagging import TEST
+from statewise.recipes.tag_spectra import singular_values
+from statewise.recipes.tags import Tagged
+from statewise.report.figures_mixup import (
+    Boundary,
+    plot_against_rho,
+    plot_boundaries,
+    plot_reliability,
+    plot_singular_values,
+)
 
 #: The panels of Figure 1 of Karamzade et al. 2020, and beside them what the paper does not show.
 _PANELS = (
@@ -61,6 +70,35 @@ def _surrogate(outcome: Outcome, folder: Path) -> list[Path]:
     return [folder / "spectra.png", folder / "reliability.png"]
 
 
+def _against_rho(outcome: Outcome, folder: Path) -> list[Path]:
+    """Figure 4: a point for each site and rho."""
+    mixed: dict[str, dict[str, dict[float, list[float]]]] = {}
+    standard: dict[str, list[float]] = {}
+    for run in outcome.measured:
+        assert isinstance(run, Tagged)
+        site, _, rho = run.line.row.rpartition("-")
+        for measure, value in (("test F1, %", 100 * run.tests[TEST]["f1"]), ("test loss", run.tests[TEST]["loss"])):
+            if site:
+                mixed.setdefault(measure, {}).setdefault(site, {}).setdefault(float(rho), []).append(value)
+            else:
+                standard.setdefault(measure, []).append(value)
+    if not mixed:
+        return []
+    plot_against_rho(mixed, folder / "rho.png", standard=standard)
+    return [folder / "rho.png"]
+
+
+def _spectra(outcome: Outcome, folder: Path) -> list[Path]:
+    """Figure 5: the first seed of every row."""
+    found: dict[str, Tagged] = {}
+    for run in outcome.measured:
+        assert isinstance(run, Tagged)
+        found.setdefault(run.line.row, run)
+    spectra = {row: singular_values(run.extra["spectra"]) for row, run in found.items()}
+    plot_singular_values(spectra, folder / "spectra.png")
+    return [folder / "spectra.png"]
+
+
 def _boundary(case: MixingCase, folder: Path) -> Boundary:
     points, labels = moons.half_moons(case.settings.points, case.settings.noise, case.settings.seed)
     (left, right, _), (bottom, top, _) = moons.ACROSS, moons.UP
@@ -78,4 +116,6 @@ def _boundary(case: MixingCase, folder: Path) -> Boundary:
 _PICTURES: Mapping[str, Callable[[Outcome, Path], list[Path]]] = {
     "sequence-mixup/halfmoons": _moons,
     "sequence-mixup/surrogate": _surrogate,
+    "sequence-mixup/figure4": _against_rho,
+    "sequence-mixup/figure5": _spectra,
 }

@@ -135,6 +135,24 @@ def predict(tagger: Tagger, examples: TagSet, *, batch: int) -> tuple[float, tup
     return float(summed), tuple(tagged)
 
 
+def mean_loss(tagger: Tagger, examples: TagSet, which: npt.NDArray[np.int64], *, batch: int) -> float:
+    """The mean loss of some sentences, with all that is random off.
+
+    Args:
+        tagger: the model.
+        examples: the set.
+        which: numbers of sentences.
+        batch: how many of them run at once.
+    """
+    summed = torch.zeros((), dtype=torch.float64, device=tagger.head.weight.device)
+    batches = EpochBatches.sorted(examples.lengths[which], batch=batch)
+    with in_mode(tagger, training=False), torch.no_grad():
+        for part in batches.slices():
+            places = which[batches.places[part]]
+            summed += tagger.loss(*examples.batch(tagger, places)).double() * len(places)
+    return float(summed) / len(which)
+
+
 def measure_tags(tagger: Tagger, examples: TagSet, *, batch: int) -> TagMeasured:
     """How well a tagger does on a set.
 

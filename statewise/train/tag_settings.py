@@ -37,8 +37,8 @@ class TaggerSettings:
 
     The loss is the negative log-likelihood summed over a sentence (or pair) and averaged over the batch, to which the
     learning rate belongs. ``TaggerSettings(schedule="steps", pairing="double", lengths="zero", crf_mode="prefix",
-    keep="last")`` is the recipe of Karamzade et al. 2020, sections 4.1 to 4.3, with ``schedule="plateau", epochs=250``
-    that of their Table 2.
+    keep="last")`` is the recipe of Karamzade et al. 2020, sections 4.1 to 4.3, with
+    ``schedule="plateau", step_every=6, epochs=250`` that of their Table 2.
 
     Args:
         epochs: passes over the training sentences.

@@ -23,10 +23,12 @@ from statewise.train.epochs import EpochTraining
 from statewise.train.language import Update
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.schedules import EarlyStopping, set_lr
-from statewise.train.tag_data import TagMeasured, TagSet, measure_tags
+from statewise.train.tag_data import TagMeasured, TagSet, mean_loss, measure_tags
 from statewise.train.tag_settings import TaggerSettings
 from statewise.train.watch import Watch
 from statewise.train.weights import keep_weights, lent_weights
+
+CLEAN = 512  # sentences of the training set whose loss tells how far it is learnt
 
 
 @dataclass
@@ -110,6 +112,7 @@ class TaggerTraining(EpochTraining):
         if self.settings.keep == "last" or found.rank < self.best.rank:
             self._keep(measured)
         record = {"epoch": self.position.epoch, "updates": self.position.updates, "train_loss": train_loss}
+        record["clean_loss"] = self._clean_loss()
         if measured is not None:
             record |= {f"valid_{name}": getattr(measured, name) for name in ("loss", "f1", "strict_f1", "accuracy")}
         record |= {"lr": rate, "skipped": skipped}
@@ -125,6 +128,16 @@ class TaggerTraining(EpochTraining):
         """
         with precisely(while_evaluating(self.settings.precision), self.device):
             return measure_tags(self.model, examples, batch=self.settings.evaluation_batch)
+
+    def _clean_loss(self) -> float:
+        """The loss of training sentences, in every epoch the same ones, as they are.
+
+        What is minimised is of dropped and mixed sentences, and where labels are mixed it has a floor above 0: it can
+        be compared with no run that is mixed otherwise, and tells little of how far its own has come.
+        """
+        which = np.unique(np.linspace(0, len(self.train) - 1, CLEAN).astype(np.int64))
+        with precisely(while_evaluating(self.settings.precision), self.device):
+            return mean_loss(self.model, self.train, which, batch=self.settings.evaluation_batch)
 
     @contextmanager
     def best_weights(self) -> Iterator[None]:

@@ -108,7 +108,7 @@ def test_a_folder_is_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", COMPRESS)
 def test_an_empty_file_is_refused(tmp_path: Path, name: str) -> None:
-    assert "an empty file, wanted one sentence a line" in message(written(tmp_path, COMPRESS[name](b""), name))
+    assert "an empty file, wanted some text" in message(written(tmp_path, COMPRESS[name](b""), name))
 
 
 def test_bytes_that_are_no_utf_8_are_named_with_line_and_byte(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ class TestRefusals:
         ("lengths", "error", "message"),
         [
             (torch.tensor([4, 0]), LengthError, "an empty sequence at 1, wanted lengths from 1 to 4"),
-            (torch.tensor([5, 1]), LengthError, "length 5 at 0"),
+            (torch.tensor([5, 1]), LengthError, "length 5 at 0.*Count the steps"),
             (torch.tensor([4, 4, 4]), ShapeError, r"got \(3,\), wanted \(2,\)"),
             (torch.tensor([4.0, 4.0]), DtypeError, "torch.float32, wanted a tensor of whole numbers"),
             ([4, 4], DtypeError, "got list"),
@@ -234,6 +234,20 @@ class TestRefusals:
             self.CRF.nll(self.EMISSIONS, self.TAGS.T)
         with pytest.raises(DtypeError, match=r"CRF\.tags: got torch.float32"):
             self.CRF.nll(self.EMISSIONS, self.TAGS.float())
+
+    @pytest.mark.parametrize("engine", ["auto", "reference"])
+    @pytest.mark.parametrize("shape", [(2,), (2, 4), (4, 1), (1, 2), (3, 2), (5, 2), (4, 2, 1), ()])
+    def test_weights_of_another_shape(self, shape: tuple[int, ...], engine: str) -> None:
+        crf = CRF(3, engine=engine)
+        for loss in (crf.score, crf.nll, crf):
+            with pytest.raises(ShapeError, match=r"CRF\.weights: got \(.*, wanted \(4, 2\), time first.*expand"):
+                loss(self.EMISSIONS, self.TAGS, weights=torch.ones(shape))
+
+    def test_weights_that_are_no_real_numbers_or_elsewhere(self) -> None:
+        with pytest.raises(DtypeError, match=r"CRF\.weights: got torch.int64, wanted a tensor of real numbers"):
+            self.CRF.nll(self.EMISSIONS, self.TAGS, weights=self.TAGS)
+        with pytest.raises(DeviceError, match=r"CRF\.weights: got meta, wanted cpu, as the emissions"):
+            self.CRF.nll(self.EMISSIONS, self.TAGS, weights=torch.ones(4, 2, device="meta"))
 
     @pytest.mark.parametrize("tag", [-100, 3])
     def test_a_tag_that_does_not_exist(self, tag: int) -> None:

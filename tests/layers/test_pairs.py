@@ -11,11 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import functional_call, grad, stack_module_state, vmap
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from statewise import GRU, LSTM, RNN, Pairing, PeepholeLSTM, RecurrentLayer
 from statewise.engine import Layout
 from statewise.layers.pairs import _rows_of, _rows_on_device
+from support import tolerance
 
 
 def layout_of(lengths: list[int]) -> Layout:
@@ -46,6 +47,31 @@ def test_rows_of_pairs_are_the_members_rows_and_minus_one_where_they_have_ended(
     assert index.tolist() == expected
     assert ends == tuple(-1 in rows for rows in expected)
     assert torch.equal(_rows_on_device(torch.from_numpy(members), own, below, layout), index)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 3), min_size=2, max_size=5),
+    sort=st.booleans(),
+    seed=st.integers(0, 2**31),
+    data=st.data(),
+)
+def test_pairs_in_any_order_are_each_what_they_are_alone(
+    lengths: list[int], sort: bool, seed: int, data: st.DataObject
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    lengths = sorted(lengths, reverse=True) if sort else lengths
+    first, second = (torch.tensor(data.draw(st.permutations(range(len(lengths))))) for _ in range(2))
+    own, longest = torch.tensor(lengths), max(lengths)
+    x = torch.randn(longest, len(lengths), 2, generator=generator, dtype=torch.float64)
+    coefficients = torch.rand(longest, len(lengths), generator=generator, dtype=torch.float64)
+    layer = RNN(2, 3, dtype=torch.float64, generator=generator)
+    packed = pack_padded_sequence(x, own, enforce_sorted=sort)
+    found, _ = pad_packed_sequence(layer(packed, pairing=Pairing(second, coefficients, first=first, layer=0))[0])
+    for pair, members in enumerate(torch.stack((first, second), 1)):
+        alone, steps = pack_padded_sequence(x[:, members], own[members], enforce_sorted=False), int(own[members].max())
+        pairing = Pairing(torch.tensor([1, 0]), coefficients[:steps, [pair, pair]], layer=0)
+        expected, _ = pad_packed_sequence(layer(alone, pairing=pairing)[0])
+        torch.testing.assert_close(found[:steps, pair], expected[:, 0], **tolerance(torch.float64))
 
 
 def test_replicas_mix_as_each_does_alone() -> None:

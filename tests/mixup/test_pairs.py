@@ -23,6 +23,7 @@ from statewise.mixup import (
     treat,
     unlike_share,
 )
+from statewise.mixup.crf_loss import MODES
 from statewise.mixup.lengths import POLICIES
 from support import Tolerance
 
@@ -304,6 +305,22 @@ class TestCrf:
             torch.testing.assert_close(found[place], alone[0], rtol=1e-10, atol=1e-10)
         torch.testing.assert_close(pairs.crf(crf, emissions, tags, mode=mode), found.mean(), rtol=1e-10, atol=1e-10)
 
+    @pytest.mark.usefixtures("as_users_have_it")
+    @pytest.mark.parametrize("mode", MODES)
+    @pytest.mark.parametrize(
+        ("coefficients", "told"),
+        [
+            (torch.full((3, 2), 1.7), r"got 1\.7 in pair 0 at step 0, wanted numbers from 0 to 1"),
+            (torch.full((3, 2), torch.nan), "got nan in pair 0 at step 0"),
+            (torch.full((2, 3), 0.5), r"got \(2, 3\), wanted \(3, 2\), time first"),
+            (torch.tensor(0.5), r"got \(\), wanted \(3, 2\)"),
+        ],
+    )
+    def test_what_is_no_coefficient_is_refused(self, coefficients: Tensor, told: str, mode: str) -> None:
+        tags, lengths = torch.zeros(3, 2, dtype=torch.long), torch.tensor([3, 3])
+        with pytest.raises(ArgumentError, match=rf"mixed_crf_loss\.coefficients: {told}"):
+            mixed_crf_loss(CRF(4), torch.zeros(3, 2, 4), tags, tags, coefficients, lengths, lengths, mode)
+
     @given(lengths=lengths, seed=seeds)
     def test_alone_it_is_the_plain_loss(self, lengths: list[int], seed: int) -> None:
         generator, own = torch.Generator().manual_seed(seed), torch.tensor(lengths)
@@ -328,6 +345,12 @@ class TestReports:
     def test_a_tail_mixes_no_labels(self) -> None:
         pairs = Pairs.of(torch.full((4, 2), 0.5), second=torch.tensor([1, 0]), lengths=[4, 1])
         assert pairs.unlike_share(torch.tensor([[0, 1], [0, 1], [0, 1], [0, 1]])) == 0.25
+
+    @pytest.mark.usefixtures("as_users_have_it")
+    def test_labels_of_a_third_dimension_are_refused(self) -> None:
+        pairs = Pairs.of(torch.full((4, 2), 0.5), second=torch.tensor([1, 0]))
+        with pytest.raises(ShapeError, match=r"unlike_share targets: got \(4, 2, 7\), wanted \(4, 2\)"):
+            pairs.unlike_share(torch.zeros(4, 2, 7, dtype=torch.long))
 
     def test_labels_that_do_not_count_are_not_unlike(self) -> None:
         pairs = Pairs.of(torch.full((4, 2), 0.5), second=torch.tensor([1, 0]))

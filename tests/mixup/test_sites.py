@@ -64,6 +64,15 @@ def test_a_module_of_ones_own_is_mixed_too(generator: torch.Generator) -> None:
         torch.testing.assert_close(output, pairs.mix(x).cumsum(0))  # it is linear, and the coefficients constant
 
 
+def test_sequences_that_all_end_early_are_no_packed_ones(generator: torch.Generator) -> None:
+    x = torch.randn(5, 3, 2, generator=generator)
+    x[4] = torch.nan
+    for mix in (InputMixup(), PreOutputMixup()):
+        output, pairs = mix(Smoothed(), x, lengths=[4, 4, 4], generator=generator)
+        torch.testing.assert_close(output[:4], pairs.mix(x)[:4].cumsum(0))
+        assert not output[4].any()
+
+
 def test_a_module_without_a_state_is_refused() -> None:
     with pytest.raises(DtypeError, match=r"Linear: got a result of type Tensor, wanted a module that gives \(output"):
         InputMixup()(nn.Linear(2, 3), torch.zeros(4, 3, 2))

@@ -14,9 +14,11 @@ from torch import Tensor
 
 from contracts.passes import few_examples
 from statewise.errors import ArgumentError, LengthError, NonFiniteError, ShapeError
+from statewise.layers.packing import Packing, pad
 from statewise.mixup import InputMixup, Pairs, PreOutputMixup, ThroughTimeMixup
 from statewise.models import Lexicon, Tagger, TaggerConfig
 from statewise.models.encoded import Encoded, TokenBatch
+from statewise.transforms import Pairing
 from support import tolerance
 
 TAGS = ("O", "B-PER", "I-PER")
@@ -310,6 +312,61 @@ def test_nothing_is_mixed_at_rest(site: str) -> None:
     pairs = paired(site, torch.full((5, 4), 0.5).double(), batch.lengths, second=torch.arange(4).flip(0))
     with pytest.raises(ArgumentError, match=r"pairs in eval mode.*call \.train\(\) first"):
         tagger(batch, pairs=pairs)
+
+
+class TestWhereSentencesAreMixed:
+    """Features before words are dropped and projected; states after units are dropped; those that end are projected."""
+
+    COEFFICIENTS = torch.full((5, 4), 0.3, dtype=torch.float64)
+    PARTNERS = torch.tensor([3, 2, 1, 0])
+
+    def pairs(self, site: str, batch: TokenBatch) -> Pairs:
+        return paired(site, self.COEFFICIENTS, batch.lengths, second=self.PARTNERS, policy="zero")
+
+    def projecting(self, **options: Any) -> Tagger:
+        tagger = build(replace(SMALL, head="softmax", **options)).train()
+        assert tagger.projection is not None
+        torch.nn.init.normal_(tagger.projection.bias, generator=torch.Generator().manual_seed(0))
+        return tagger
+
+    def test_of_states_before_the_output_those_of_each_sentence_are_dropped(self) -> None:
+        tagger = build(replace(SMALL, dropout=0.5)).train()
+        batch = whole(tagger)
+        pairs = self.pairs("pre_output", batch)
+        mixed, alone = (
+            tagger.states(batch, pairs=each, generator=torch.Generator().manual_seed(1)) for each in (pairs, None)
+        )
+        torch.testing.assert_close(mixed, pairs.mix(alone), **CLOSE)
+
+    def test_mixed_words_are_dropped_whole(self) -> None:
+        tagger = build(replace(SMALL, word_dropout=0.5, projection=False)).train()
+        batch, read = whole(tagger), []
+        tagger.layer.register_forward_pre_hook(lambda layer, given: read.append(given[0].data))
+        pairs = self.pairs("input", batch)
+        tagger.states(batch, pairs=pairs, generator=torch.Generator().manual_seed(1))
+        whole_words = Packing.of(pairs.lengths, device="cpu").rows(pairs.mix(tagger._features(batch)))
+        dropped = (read[0] == 0).all(1)
+        assert 0 < int(dropped.sum()) < len(dropped)
+        torch.testing.assert_close(read[0], torch.where(dropped[:, None], 0.0, whole_words), **CLOSE)
+
+    def test_mixed_words_are_projected_not_projections_mixed(self) -> None:
+        tagger = self.projecting()
+        batch = whole(tagger)
+        pairs = self.pairs("input", batch)
+        projected = tagger.projection(pairs.mix(tagger._features(batch)))  # type: ignore[misc]
+        packing = Packing.of(pairs.lengths, device="cpu")
+        expected = pad(tagger.layer(packing.pack(projected))[0])
+        torch.testing.assert_close(tagger.states(batch, pairs=pairs), expected, **CLOSE)
+
+    def test_through_time_nothing_is_projected_too(self) -> None:
+        tagger = self.projecting(bidirectional=False)
+        batch = whole(tagger)
+        projected = tagger.projection(tagger._features(batch))  # type: ignore[misc]
+        states, _ = tagger.layer(projected, pairing=Pairing(self.PARTNERS, self.COEFFICIENTS, layer=0))
+        found = tagger.states(batch, pairs=self.pairs("through_time", batch))
+        for pair, (own, other) in enumerate(zip(batch.lengths, batch.lengths[self.PARTNERS], strict=True)):
+            length = max(int(own), int(other))
+            torch.testing.assert_close(found[:length, pair], states[:length, pair], **CLOSE)
 
 
 @pytest.mark.parametrize("policy", ["handover", "zero"])

@@ -17,8 +17,10 @@ from statewise.recipes.published_mixup import TABLE1, TABLE1_STANDARD
 from statewise.recipes.results import write_results
 from statewise.recipes.tags import TagCase, Tagged, finished
 from statewise.report import compare_with_published
+from statewise.report.pictures import draw_pictures
 
 CPU = torch.device("cpu")
+PICTURES = {"figure4": {"rho.png"}, "figure5": {"spectra.png"}}
 TABLES = [name for name, recipe in RECIPES.items() if isinstance(recipe, TaggerTable)]
 
 
@@ -45,6 +47,9 @@ def test_the_smoke_of_every_table_runs_and_has_every_row(tmp_path: Path, name: s
     for run in found["runs"]:
         assert {"f1", "strict_f1", "loss", "ece"} <= run["tests"][TEST].keys()
         assert "tagged" not in run
+    drawn = {path.name for path in draw_pictures(outcome, tmp_path)}
+    assert drawn == PICTURES.get(name.removeprefix("sequence-mixup/"), set())
+    assert all((tmp_path / picture).stat().st_size for picture in drawn)
     if name.endswith("figure5"):
         spectra = found["runs"][0]["spectra"]
         assert all(0 <= one["leakage"] <= 1 for one in spectra.values())

@@ -68,6 +68,7 @@ def test_a_run_is_a_folder_with_the_best_tagger_and_all_that_it_said(tmp_path: P
     told = RunFolder(tmp_path / "run").metrics()
     assert told[:-1] == records
     assert [record["epoch"] for record in records] == [1, 2, 3, 4, 5]
+    assert 0 < records[-1]["clean_loss"] < records[0]["clean_loss"]
     ranks = [(-record["valid_f1"], record["valid_loss"]) for record in records]
     assert result.best_epoch == ranks.index(min(ranks)) + 1
     assert result.valid.f1 == records[result.best_epoch - 1]["valid_f1"]
