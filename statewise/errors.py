@@ -23,6 +23,19 @@ class StatewiseError(Exception):
         text = f"{where}: got {got if isinstance(got, str) else repr(got)}, wanted {wanted}."
         super().__init__(f"{text} {remedy}".rstrip())
 
+    def told(self, *, where: str | None = None, remedy: str | None = None) -> StatewiseError:
+        """The same error in other words: those of whoever asked.
+
+        Args:
+            where: as it is called there; None leaves it.
+            remedy: what can be done there; None leaves it.
+
+        >>> print(ArgumentError(where="Noise.gamma", got=-1.0, wanted="a number >= 0").told(where="--gamma"))
+        --gamma: got -1.0, wanted a number >= 0.
+        """
+        where, remedy = self.where if where is None else where, self.remedy if remedy is None else remedy
+        return _rebuild(type(self), where, self.got, self.wanted, remedy)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Keyword-only constructors need help to cross process borders.
         return _rebuild, (type(self), self.where, self.got, self.wanted, self.remedy)

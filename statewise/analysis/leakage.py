@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from statewise.analysis.groups import class_names, rows_by_class, table
-from statewise.errors import NonFiniteError, ShapeError
+from statewise.errors import DtypeError, NonFiniteError, ShapeError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +67,9 @@ def head_leakage(
     >>> head_leakage(states, labels, torch.tensor([[1.0, 5.0], [-1.0, 5.0]])).shares  # logits differ along the first
     array([1., 0.])
     """
+    if not isinstance(weight, Tensor):
+        got, remedy = type(weight).__name__, "Of a torch.nn.Linear it is .weight."
+        raise DtypeError(where="head_leakage.weight", got=got, wanted="a tensor, a row for each class", remedy=remedy)
     if len(weight) < 2:
         raise ShapeError(
             where="head_leakage.weight",

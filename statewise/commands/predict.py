@@ -18,7 +18,7 @@ from statewise.commands.predict_classes import predict_classes
 from statewise.commands.predict_tags import predict_tags
 from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread
 from statewise.commands.tagger_run import task_of
-from statewise.errors import ArgumentError, RunFolderError
+from statewise.errors import ArgumentError, DataError, RunFolderError
 from statewise.files import atomic_file
 from statewise.train.tag import TASK
 from statewise.train.tasks import CLASSES
@@ -91,6 +91,8 @@ def _refuse(arguments: Any, task: str) -> None:
             if getattr(arguments, name):
                 wanted = f"no such option for a run of the task {task!r}"
                 raise ArgumentError(where=f"--{name}", got=str(getattr(arguments, name)), wanted=wanted)
+    if arguments.out is not None and Path(arguments.out).expanduser().is_dir():
+        raise ArgumentError(where="--out", got=f"{arguments.out}, which is a folder", wanted="a file to write")
     for name in ("file", "vectors", "context") if arguments.out is not None else ():
         if _same(arguments.out, getattr(arguments, name)):
             raise ArgumentError(
@@ -113,7 +115,10 @@ def _standard_input(arguments: Any) -> Iterator[Any]:
         place = Path(folder) / "standard-input"
         with place.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield Namespace(**{**vars(arguments), "file": str(place), "kind": arguments.kind or "text"})
+        try:
+            yield Namespace(**{**vars(arguments), "file": str(place), "kind": arguments.kind or "text"})
+        except DataError as error:
+            raise error.told(where=error.where.replace(str(place), "standard input")) from None
 
 
 def _write(path: Path, lines: Iterable[str]) -> int:

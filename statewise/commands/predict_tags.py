@@ -12,10 +12,11 @@ import torch
 from statewise.commands.tagged import column, kind_of, reading_like, typed_advice
 from statewise.commands.tagger_run import encode_for, load_for
 from statewise.data import read_sentences
+from statewise.data.spans import OUTSIDE
 from statewise.data.tables import json_objects, name_ending
 from statewise.data.tag_schemes import convert_tags
-from statewise.data.tagged_columns import split_blanks, whole_lines
-from statewise.errors import DataError
+from statewise.data.tagged_columns import DOCUMENT, split_blanks, whole_lines
+from statewise.errors import ArgumentError, DataError
 from statewise.models import Tagger
 from statewise.models.encoded import Encoded
 from statewise.train import RunFolder
@@ -37,7 +38,8 @@ class Given(NamedTuple):
 def predict_tags(asked: Any, *, device: torch.device) -> Iterator[str]:
     """A text for each sentence of a file, in its order: its words and their tags.
 
-    A blank line of plain text is a sentence without words. Of objects what else they have is kept.
+    A blank line of plain text is a sentence without words. What begins a document is no sentence, as in training, but
+    has its place: it is O. Of objects what else they have is kept.
 
     Args:
         asked: the options.
@@ -46,7 +48,8 @@ def predict_tags(asked: Any, *, device: torch.device) -> Iterator[str]:
     path, source = Path(asked.file).expanduser(), RunFolder(asked.run).config().get("source", {})
     kind = asked.kind or (TEXT if name_ending(path) == "txt" else kind_of(path))
     rows = _read(path, kind, asked, source)
-    sentences = [words for words in rows if words]
+    asking = [bool(words) and (kind == TEXT or tuple(words) != (DOCUMENT,)) for words in rows]
+    sentences = [words for words, asks in zip(rows, asking, strict=True) if asks]
     tagger, told = load_for(asked.run, sentences, vectors=asked.vectors, device=device)
     encoded = encode_for(tagger, sentences, context=asked.context)
     scheme = told.get("source", {}).get("scheme", tagger.lexicon.scheme)
@@ -55,8 +58,8 @@ def predict_tags(asked: Any, *, device: torch.device) -> Iterator[str]:
         _check_words(path, sentences)
     others = [found for _, found in json_objects(path)] if objects and kind == OBJECTS else [{}] * len(rows)
     found = iter(tag(tagger, encoded, scheme=scheme, probabilities=asked.probabilities))
-    for words, other in zip(rows, others, strict=True):
-        given = next(found) if words else Given((), ())
+    for words, asks, other in zip(rows, asking, others, strict=True):
+        given = next(found) if asks else _unasked(words, asked.probabilities)
         yield _object(words, given, other) if objects else _columns(words, given)
 
 
@@ -117,9 +120,18 @@ class _Writing:
         return self._alike[key]
 
 
+def _unasked(words: Sequence[str], probabilities: bool) -> Given:
+    """What the tagger is not asked: nothing, or the beginning of a document."""
+    return Given((OUTSIDE,) * len(words), (1.0,) * len(words) if probabilities else ())
+
+
 def _read(path: Path, kind: str, asked: Any, source: Mapping[str, Any]) -> Rows:
     """The sentences of a file, by what was typed, else as the files of the run were read."""
     if kind == TEXT:
+        for name in ("token", "sentence", "comments"):
+            if getattr(asked, name):
+                wanted = "no such option for a text, whose words are all read"
+                raise ArgumentError(where=f"--{name}", got=str(getattr(asked, name)), wanted=wanted)
         lines = [split_blanks(line) for _, line in whole_lines(path)]
         if not any(lines):
             raise DataError(where=str(path), got="no sentences", wanted="one or more")
@@ -129,12 +141,27 @@ def _read(path: Path, kind: str, asked: Any, source: Mapping[str, Any]) -> Rows:
     comments = asked.comments or bool(like.get("comments"))
     try:
         with typed_advice():
-            return read_sentences(path, **columns, kind=kind, comments=comments, documents="keep")
+            rows = read_sentences(path, **columns, kind=kind, comments=comments, documents="keep")
     except DataError as error:
         if asked.kind is not None or kind != "columns" or not path.is_file():
             raise
-        remedy = f"{error.remedy} If it is a text with a sentence a line, say --kind text.".strip()
-        raise DataError(where=error.where, got=error.got, wanted=error.wanted, remedy=remedy) from None
+        advice = "If it is a text with a sentence a line, say --kind text."
+        raise error.told(remedy=f"{error.remedy} {advice}".strip()) from None
+    if kind == "columns" and asked.kind is None and not asked.token:
+        _check_columns(path, rows)
+    return rows
+
+
+def _check_columns(path: Path, rows: Rows) -> None:
+    """Refuse a file of one line with several words, of which all but one would be taken for other columns."""
+    lines = [content for _, content in whole_lines(path) if content.strip(" \t")]
+    if len(lines) == len(rows) == 1 and "\t" not in lines[0] and len(split_blanks(lines[0])) > 1:
+        raise DataError(
+            where=str(path),
+            got="one line with blanks",
+            wanted="a word a line, or a name that ends in .txt",
+            remedy="If it is a sentence, say --kind text; if it is one word and its columns, say --kind columns.",
+        )
 
 
 def _check_words(path: Path, sentences: Sequence[Sequence[str]]) -> None:

@@ -83,6 +83,8 @@ def run(asked: Any, console: Console) -> None:
     device = find_device(asked.device)
     there = _there(asked) if asked.resume else {}
     settings = settings_of(asked, there.get("training", {}))
+    if asked.compare:
+        replace(settings, mixup="input")  # what cannot be mixed is refused before anything is trained
     config, mixed = models_of(asked, there)
     config = config if settings.mixup == "none" else mixed
     source = source_of(asked, there)

@@ -23,13 +23,13 @@ from statewise.commands.tagged import (
 from statewise.commands.tagger_run import check_context, check_width, load_for
 from statewise.data import SpanScores, TaggedSentences, score_spans
 from statewise.data.span_scores import SpanCounts
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, DataError
 from statewise.models import Tagger
 from statewise.report import Table
 from statewise.train import RunFolder
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.tag_data import TagSet, calibrate, judged, predict
-from statewise.train.tag_folder import Tags
+from statewise.train.tag_folder import Tags, describe_sets
 
 #: What a tagger's run listens to.
 HEARD = ("run", "data", "split", "batch", "vectors", "context", "device", *READING)
@@ -49,6 +49,8 @@ def evaluate_tagger(asked: Any, console: Console, device: torch.device) -> None:
     for name, value in vars(asked).items():
         if name not in HEARD and value not in (None, "off", False):
             raise ArgumentError(where=f"--{name}", got=str(value), wanted="no such option for a tagger's run")
+    if asked.batch is not None and asked.batch < 1:
+        raise ArgumentError(where="--batch", got=asked.batch, wanted="a whole number of at least 1")
     told = RunFolder(asked.run).config()
     sets = list(_sets(asked, told))
     words = [sentence for _, each, _ in sets for sentence in each.sentences]
@@ -148,8 +150,23 @@ def _sets(asked: Any, told: Mapping[str, Any]) -> Iterator[tuple[str, TaggedSent
         "valid": {} if own.valid is None else {"valid": own.valid},
         "test": own.tests,
     }
+    if asked.data is None:
+        _check_unchanged(told["data"], describe_sets(own.train, own.valid, own.tests))
     chosen = parts[asked.split] if asked.split else own.tests or parts["valid"]
     if not chosen:
         raise ArgumentError(where="--data", got="no such set in the run", wanted="tagged sentences: --data FILE")
     for name, each in chosen.items():
         yield name, each, None if own.context is None else own.context[name]
+
+
+def _check_unchanged(trained: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Refuse files that have changed since the training: what is held back of them now may have been trained on."""
+    changed = [name for name in ("train", "valid") if trained[name] != found[name]]
+    changed += [name for name, each in found["tests"].items() if trained["tests"].get(name) != each]
+    if changed:
+        raise DataError(
+            where="--data",
+            got=f"nothing, and other sentences than the run was trained with: {', '.join(changed)}",
+            wanted="the files of the run as they were, or one of sentences that it has not seen",
+            remedy="Name it: --data FILE.",
+        )

@@ -231,7 +231,7 @@ def typed_advice() -> Iterator[None]:
         remedy = error.remedy
         for called, typed in _SAID.items():
             remedy = remedy.replace(called, typed)
-        raise DataError(where=error.where, got=error.got, wanted=error.wanted, remedy=remedy) from None
+        raise error.told(remedy=remedy) from None
 
 
 @dataclass(frozen=True)

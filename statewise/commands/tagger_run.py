@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from statewise.commands.compare import COMPARED
 from statewise.commands.tagged import Context, find_context, find_vectors
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import Tagger
@@ -23,6 +24,14 @@ def task_of(folder: str) -> str:
     Args:
         folder: of the run.
     """
+    if (Path(folder) / COMPARED).exists():
+        inside = sorted(str(place.parent) for place in Path(folder).glob("*/config.json"))
+        raise RunFolderError(
+            where=folder,
+            got="a comparison of several runs",
+            wanted="one of them",
+            remedy=f"Name it: {' or '.join(inside)}." if inside else "",
+        )
     if not (Path(folder) / "config.json").exists():
         raise RunFolderError(
             where=folder,

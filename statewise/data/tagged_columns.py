@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from statewise.data.spans import OUTSIDE
 from statewise.data.tables import Column, refuse_row
 from statewise.data.text import Text
 
@@ -51,7 +52,7 @@ def column_sentences(
         path: the file, plain or compressed.
         token: the column of the tokens, from 0; from the end where it is negative.
         tag: the column of the tags; None if they are not wanted.
-        documents: ``"drop"`` leaves lines of ``-DOCSTART-`` out, ``"keep"`` does not.
+        documents: ``"drop"`` leaves lines of ``-DOCSTART-`` out, ``"keep"`` has each as a sentence with the tag O.
         comments: whether lines that begin with ``#`` are comments; with tabs only those that have none.
 
     Raises:
@@ -64,12 +65,15 @@ def column_sentences(
         if comments and content.startswith("#") and not reader.is_row(content):
             continue
         blank = not content.strip(" \t")
-        document = not blank and documents == "drop" and DOCUMENT in content and DOCUMENT in _BLANKS.split(content)
+        document = not blank and DOCUMENT in content and DOCUMENT in _BLANKS.split(content)
         if not blank and not document:
             rows.append((line, *reader.row(line, content)))
-        elif rows:
+            continue
+        if rows:
             yield reader.sentence(rows)
             rows = []
+        if document and documents == "keep":  # whatever columns it has
+            yield RawSentence((DOCUMENT,), () if tag is None else (OUTSIDE,), (line,))
     if rows:
         yield reader.sentence(rows)
 

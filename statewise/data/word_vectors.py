@@ -99,8 +99,9 @@ def read_vectors(
 
     A name that ends in ``.npz`` is of arrays ``words`` and ``vectors``. Any other is text, plain or compressed: a line
     is a word and then its numbers, with blanks between, as GloVe's and word2vec's are. A first line of two whole
-    numbers, how many words and how wide, is read as such. A word may have blanks inside, as some of GloVe's have: the
-    numbers are the last of a line. Of a word that comes twice the first vector is kept.
+    numbers, how many words and how wide, is read as such. A word may have blanks inside, as some of GloVe's have, but
+    may not end in a number behind a blank: the numbers are the last of a line. Of a word that comes twice the first
+    vector is kept.
 
     Args:
         path: the file.
@@ -144,7 +145,7 @@ def _from_text(path: Path, wanted: set[str] | None, width: int | None, name: str
 
 def _lines(path: Path, width: int | None) -> Iterator[tuple[int, str, list[str]]]:
     """The lines of a text: their numbers, their words, and the fields behind them."""
-    told, count = None, 0
+    told, count, asked = None, 0, width is not None
     for line, content in enumerate(Text(path=path).lines(), start=1):
         content = content.rstrip(" \t")
         if not content:
@@ -157,6 +158,9 @@ def _lines(path: Path, width: int | None) -> Iterator[tuple[int, str, list[str]]
         if len(fields) != width + 1 or width < 1 or not fields[0]:
             wanted = f"a word and {max(width, 1)} numbers, with a blank between each"
             refuse_row(path, line, f"{len(content.split(' '))} fields", wanted)
+        if " " in fields[0] and _is_number(fields[0].rsplit(" ", 1)[1]):
+            wanted = f"{width}, as {'was said' if asked else 'the first line says or has'}"
+            refuse_row(path, line, f"more than {width} numbers", wanted, "Look at this line and at the first one.")
         count += 1
         yield line, fields[0], fields[1:]
     if told is not None and count != told[0]:

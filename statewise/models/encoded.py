@@ -75,10 +75,12 @@ class Encoded:
         self._types: Ints = np.fromiter(
             (numbers.setdefault(word, len(numbers)) for sentence in sentences for word in sentence), dtype=np.int64
         )
-        if "" in numbers:
-            at = int(np.flatnonzero(self._types == numbers[""])[0])
-            sentence = int(np.searchsorted(self.starts, at, side="right")) - 1
-            raise ArgumentError(where=f"{where}[{sentence}]", got="an empty word", wanted="words of some characters")
+        for word, number in numbers.items():
+            if not isinstance(word, str) or not word:
+                at = int(np.flatnonzero(self._types == number)[0])
+                sentence = int(np.searchsorted(self.starts, at, side="right")) - 1
+                got, wanted = "an empty word" if word == "" else repr(word), "words of some characters"
+                raise ArgumentError(where=f"{where}[{sentence}]", got=got, wanted=wanted)
         self._rows: Ints = np.fromiter((lexicon.row(word) for word in numbers), dtype=np.int64)
         spelt = [lexicon.spelt(word) for word in numbers]
         self._spelt: Ints = np.fromiter((number for word in spelt for number in word), dtype=np.int64)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -187,6 +188,22 @@ class Tagger(nn.Module):
         if self.crf is None:
             return at_least_single(emissions).log_softmax(-1)
         return self.crf.marginals(emissions.double(), batch.lengths).log()
+
+    def read(
+        self, sentences: Sequence[Sequence[str]], *, context: npt.NDArray[np.floating[Any]] | None = None
+    ) -> TokenBatch:
+        """Sentences as the other methods take them, where the tagger's weights are.
+
+        Args:
+            sentences: words in their order.
+            context: a vector for each word of all sentences, of a tagger that reads such; None for none.
+
+        >>> tagger = TaggerConfig(hidden=4).build(Lexicon.of([["Anna", "left"]], tags=("O", "B-PER")))
+        >>> tagger.eval().probabilities(tagger.read([["Anna", "left"], ["Otto"]])).shape
+        torch.Size([2, 2, 2])
+        """
+        encoded = Encoded(self.lexicon, sentences, context=context)
+        return self.batch(encoded, np.arange(len(encoded)))
 
     def tag(self, sentences: Sequence[Sequence[str]], *, batch: int = 256) -> list[list[str]]:
         """The tags of sentences, in eval mode.

@@ -211,9 +211,9 @@ class RunFolder:
         """
         with system_errors(self.path):
             if not self.model_path.exists():
-                raise RunFolderError(
-                    where=str(self.path), got="no model.safetensors", wanted="a model", remedy="Train the run first."
-                )
+                begun = (self.path / "config.json").exists()
+                remedy = "Go on with the run, which has not ended an epoch: --resume." if begun else "Train it first."
+                raise RunFolderError(where=str(self.path), got="no model.safetensors", wanted="a model", remedy=remedy)
             return read_tensors(self.model_path, device)
 
     def rewind(self) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from statewise.data import TaggedSentences, WordVectors
 from statewise.data.spans import OUTSIDE, split_tag
 from statewise.data.tag_schemes import LETTERS
-from statewise.errors import ArgumentError, RunFolderError
+from statewise.errors import ArgumentError, DtypeError, RunFolderError
 from statewise.models import Lexicon, Tagger, TaggerConfig
 from statewise.train.classify_run import refuse_fewer
 from statewise.train.distributed import own_device
@@ -223,6 +223,9 @@ def _check(
     """Refuse what could not be trained: sets that are empty or in another scheme, and settings that contradict."""
     train = sets["train"]
     for name, each in sets.items():
+        if not isinstance(each, TaggedSentences):
+            got, wanted = type(each).__name__, "TaggedSentences, as read_tagged gives them"
+            raise DtypeError(where=name, got=got, wanted=wanted)
         if len(each) == 0:
             raise ArgumentError(where=name, got="no sentences", wanted="at least one")
         if each.scheme != train.scheme:

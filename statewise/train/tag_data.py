@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from statewise.analysis import Calibration, calibration
 from statewise.data import SpanScores, TaggedSentences, score_spans
+from statewise.errors import ArgumentError
 from statewise.models import Tagger
 from statewise.models.encoded import Encoded, TokenBatch, to_device
 from statewise.models.lexicon import Lexicon
@@ -41,8 +43,16 @@ class TagSet:
         context: npt.NDArray[np.floating[Any]] | None = None,
         where: str = "train",
     ) -> None:
+        if sentences.scheme != lexicon.scheme:
+            raise ArgumentError(
+                where=where,
+                got=f"tags in scheme {sentences.scheme}",
+                wanted=f"{lexicon.scheme}, as the tagger has learnt",
+                remedy=f'Convert them: .converted("{lexicon.scheme}").',
+            )
         self.sentences = sentences
         self.encoded = Encoded(lexicon, sentences.sentences, context=context, where=where)
+        _check_known(lexicon, sentences, where)
         tags = [tag for some in sentences.tags for tag in some]
         self._tags = np.array(lexicon.numbers(tags, where=where), dtype=np.int64)
 
@@ -107,6 +117,24 @@ class TagMeasured:
             record: of a file.
         """
         return cls(**record)
+
+
+def _check_known(lexicon: Lexicon, sentences: TaggedSentences, where: str) -> None:
+    """Refuse tags that a tagger has never seen: it has no probability for them."""
+    known, strange = set(lexicon.tags), Counter(tag for some in sentences.tags for tag in some)
+    for tag in known:
+        strange.pop(tag, None)
+    if not strange:
+        return
+    first, some = next((at, some) for at, some in enumerate(sentences.tags) if not known.issuperset(some))
+    word = sentences.sentences[first][next(at for at, tag in enumerate(some) if tag not in known)]
+    told = ", ".join(f"{tag} ({count} times)" if count > 1 else tag for tag, count in strange.most_common(5))
+    raise ArgumentError(
+        where=where,
+        got=f"tags that the training set has not: {told}; the first in sentence {first + 1}, at the word {word!r}",
+        wanted=f"some of {', '.join(lexicon.tags)}",
+        remedy="Train on sentences with them; or leave out the sentences that have them, or mark those words O.",
+    )
 
 
 def predict(tagger: Tagger, examples: TagSet, *, batch: int) -> tuple[float, tuple[tuple[str, ...], ...]]:

@@ -120,7 +120,17 @@ class TaggerSettings:
                 raise ArgumentError(
                     where=f"TaggerSettings.{name}", got=getattr(self, name), wanted=f"one of {', '.join(known)}"
                 )
-        self.mixer()  # checks its own settings
+        try:
+            self.mixer()
+        except ArgumentError as error:  # of the process or the pairing that it is made of
+            raise error.told(where=f"TaggerSettings.{error.where.rpartition('.')[2]}") from None
+        if self.mixup != "none" and self.batch * self.passes < 2:
+            raise ArgumentError(
+                where="TaggerSettings.batch",
+                got=f"1 with mixup {self.mixup}",
+                wanted="at least 2: a sentence alone has no partner",
+                remedy='Take larger batches; or pairing="double", which draws two sentences for each pair.',
+            )
 
     @property
     def plans_ahead(self) -> bool:

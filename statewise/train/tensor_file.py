@@ -16,7 +16,8 @@ from statewise.errors import ArgumentError, DtypeError, RunFolderError
 from statewise.files import write_atomically
 from statewise.train.metrics import strict
 
-_DOCUMENT, _ALIASES = "document", "aliases"
+_ENTRY = "statewise"  # one entry of the metadata: several are written in any order, and the bytes would differ
+_DOCUMENT, _ALIASES = "document", "aliases"  # what it holds; entries of their own in older files
 _RESERVED = "__metadata__"
 
 
@@ -39,11 +40,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], document: Mapping[s
     (True, {'epoch': 3})
     """
     unique, aliases = _unique(tensors)
-    metadata = {
-        _DOCUMENT: json.dumps(strict(document, "document"), allow_nan=False),
-        _ALIASES: json.dumps(aliases),
-    }
-    write_atomically(path, save(_own_memory(unique), metadata))
+    entry = {_DOCUMENT: strict(document, "document"), _ALIASES: aliases}
+    write_atomically(path, save(_own_memory(unique), {_ENTRY: json.dumps(entry, allow_nan=False)}))
 
 
 def read_tensors(path: Path, device: torch.device | str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -55,17 +53,16 @@ def read_tensors(path: Path, device: torch.device | str = "cpu") -> tuple[dict[s
     """
     with _opened(path, device) as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
-        metadata = _metadata(path, file.metadata())
-    for alias, name in json.loads(metadata[_ALIASES]).items():
+        entry = _entry(path, file.metadata() or {})
+    for alias, name in entry[_ALIASES].items():
         tensors[alias] = tensors[name]
-    return tensors, json.loads(metadata[_DOCUMENT])
+    return tensors, entry[_DOCUMENT]
 
 
 def read_document(path: Path) -> dict[str, Any]:
     """The document of a file alone, without its tensors."""
     with _opened(path, "cpu") as file:
-        document: dict[str, Any] = json.loads(_metadata(path, file.metadata())[_DOCUMENT])
-    return document
+        return _entry(path, file.metadata() or {})[_DOCUMENT]
 
 
 def _opened(path: Path, device: torch.device | str) -> Any:
@@ -75,11 +72,14 @@ def _opened(path: Path, device: torch.device | str) -> Any:
         raise _damaged(path, str(error)) from error
 
 
-def _metadata(path: Path, metadata: dict[str, str] | None) -> dict[str, str]:
-    missing = {_DOCUMENT, _ALIASES} - set(metadata or {})
-    if metadata is None or missing:
+def _entry(path: Path, metadata: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """The document and the aliases of a file."""
+    if _ENTRY in metadata:
+        found: dict[str, dict[str, Any]] = json.loads(metadata[_ENTRY])
+        return found
+    if not {_DOCUMENT, _ALIASES} <= metadata.keys():
         raise _damaged(path, "no document in its metadata")
-    return metadata
+    return {name: json.loads(metadata[name]) for name in (_DOCUMENT, _ALIASES)}
 
 
 def _damaged(path: Path, got: str) -> RunFolderError:

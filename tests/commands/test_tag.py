@@ -271,10 +271,68 @@ def test_sentences_are_tagged_in_the_scheme_of_the_training_file(typed: Typed, t
     assert (tmp_path / "made" / "new.tsv").read_text(encoding="utf-8") == said
     objects = typed("predict", str(tagger), "new.conll", "--format", "jsonl", "--probabilities").splitlines()
     assert json.loads(objects[0])["tokens"] == ["-DOCSTART-"], "as many sentences as the file has"
+    assert json.loads(objects[0])["tags"] == ["O"], "which is no sentence"
     assert [tuple(json.loads(line)["tags"]) for line in objects[1:]] == list(read.tags)
     shares = [share for line in objects for share in json.loads(line)["probabilities"]]
     assert all(0 < share <= 1 for share in shares)
     assert re.match(r"\S+\t\S+\t[01]\.\d{4}\n", typed("predict", str(tagger), "new.txt", "--probabilities"))
+
+
+def test_what_begins_a_document_has_its_place_and_no_vector(typed: Typed, tmp_path: Path) -> None:
+    data = names(40)
+    write_columns(tmp_path / "names.conll", data)
+    vectors = [np.ones((len(words), 2), dtype=np.float32) * len(words) for words in data.sentences]
+    write_context_vectors(tmp_path / "names.npz", vectors)
+    typed("train", "tag", "--data", "names.conll", "--context", "names.npz", "--out", "run", *SMALL, "--quiet")
+    rows = (tmp_path / "names.conll").read_text(encoding="utf-8")
+    (tmp_path / "named.conll").write_text("-DOCSTART-\n" + rows.partition("\n")[2], encoding="utf-8")
+    for name in ("names.conll", "named.conll"):
+        said = typed("predict", "run", name, "--context", "names.npz")
+        assert said.startswith("-DOCSTART-\tO\n\n")
+        assert said.count("\n\n") == 41
+        assert "40 sentences" in typed("evaluate", "run", "--data", name, "--context", "names.npz")
+
+
+def test_files_that_changed_since_the_training_are_not_taken_for_its_own(
+    typed: Typed, refused: Typed, tmp_path: Path
+) -> None:
+    write_columns(tmp_path / "names.conll", names())
+    typed("train", "tag", "--data", "names.conll", "--out", "run", *SMALL, "--quiet")
+    assert "4 sentences" in typed("evaluate", "run")
+    write_columns(tmp_path / "names.conll", names(20))
+    assert "other sentences than the run was trained with: train, valid" in " ".join(refused("evaluate", "run").split())
+    assert "20 sentences" in typed("evaluate", "run", "--data", "names.conll")
+
+
+def test_what_predict_cannot_read_or_write_is_named(typed: Typed, refused: Typed, tmp_path: Path, tagger: Path) -> None:
+    def said(*typing: str) -> str:
+        return " ".join(refused("predict", *typing).split())
+
+    (tmp_path / "sentence").write_text("Anna Smith met Otto .\n", encoding="utf-8")
+    assert "got one line with blanks, wanted a word a line" in said(str(tagger), "sentence")
+    assert typed("predict", str(tagger), "sentence", "--kind", "text").count("\n") == 6
+    assert typed("predict", str(tagger), "sentence", "--kind", "columns").count("\n") == 2
+    (tmp_path / "new.txt").write_text("Anna left .\n", encoding="utf-8")
+    assert "--token: got 5, wanted no such option for a text" in said(str(tagger), "new.txt", "--token", "5")
+    assert "which is a folder" in said(str(tagger), "new.txt", "--out", str(tmp_path))
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "config.json").write_bytes((tagger / "config.json").read_bytes())
+    (tmp_path / "begun" / "lexicon.json").write_bytes((tagger / "lexicon.json").read_bytes())
+    assert "has not ended an epoch: --resume" in said("begun", "new.txt")
+    (tmp_path / "several" / "input").mkdir(parents=True)
+    for place in ("compared.json", "input/config.json"):
+        (tmp_path / "several" / place).write_text("{}", encoding="utf-8")
+    assert "a comparison of several runs, wanted one of them. Name it: several/input." in said("several", "new.txt")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+        assert "standard input, line 1: got an empty file" in said(str(tagger), "-")
+    assert "--batch: got 0" in " ".join(refused("evaluate", str(tagger), "--batch", "0").split())
+
+
+def test_tags_that_the_training_lacks_are_named_with_their_place(refused: Typed, tmp_path: Path, tagger: Path) -> None:
+    (tmp_path / "new.conll").write_text("Ada I-PER\n\nin O\nMay I-ERA\nJune B-ERA\n", encoding="utf-8")
+    said = " ".join(refused("evaluate", str(tagger), "--data", "new.conll").split())
+    assert "S-ERA (2 times); the first in sentence 2, at the word 'May'" in said
 
 
 def test_training_says_how_many_words_have_a_vector(typed: Typed, tagger: Path) -> None:
@@ -414,6 +472,9 @@ def test_what_is_wrong_with_a_file_is_named(
         (["--data", "sample", "--mixup", "input", "--head", "softmax", "--crf-mode", "paper"], "with --head softmax"),
         (["--data", "sample", "--finetune", "true"], "--finetune: got true, wanted no such option without --vectors"),
         (["--data", "sample", "--keep", "last", "--patience", "3"], "--patience: got 3"),
+        (["--data", "sample", "--compare", "--batch", "1"], "at least 2: a sentence alone has no partner"),
+        (["--data", "sample", "--mixup", "input", "--batch", "1"], "got 1 with mixup input, wanted at least 2"),
+        (["--data", "sample", "--mixup", "input", "--alpha", "-1"], "alpha: got -1"),
     ],
 )
 def test_a_slip_is_named(refused: Typed, tmp_path: Path, typing: list[str], told: str) -> None:

@@ -54,6 +54,9 @@ class TestText:
             ("a 1 2\nb 1 1e99\n", "line 2: got a number that is not finite"),
             ("a\n", "line 1: got 1 fields"),
             ("3 2\na 1 2\n", "got 1 words, wanted 3, as its first line says"),
+            ("a 1 2\nb 1 2 3\n", "line 2: got more than 2 numbers, wanted 2, as the first line says or has"),
+            ("a 1\nb 1 2\nc 3 4\n", "line 2: got more than 1 numbers.*Look at this line and at the first one"),
+            ("1 2\nb 1 2 3\n", "line 2: got more than 2 numbers"),
             ("1 2\na 1\n", "line 2: got 2 fields, wanted a word and 2 numbers"),
         ],
     )

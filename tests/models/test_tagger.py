@@ -425,6 +425,22 @@ def test_vectors_from_outside_that_are_not_finite_are_named() -> None:
         Encoded(build(context=2).lexicon, SENTENCES, context=context)
 
 
+def test_sentences_are_read_as_a_batch_with_or_without_vectors_from_outside() -> None:
+    tagger = build()
+    torch.testing.assert_close(tagger(tagger.read(SENTENCES)), tagger(whole(tagger)), rtol=0, atol=0)
+    vectors = np.ones((sum(map(len, SENTENCES)), 2), dtype=np.float32)
+    wide = build(context=2)
+    assert wide(wide.read(SENTENCES, context=vectors)).shape == (5, 4, 3)
+    with pytest.raises(ShapeError, match="got none, wanted vectors of width 2"):
+        wide.read(SENTENCES)
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_what_is_no_word_is_named() -> None:
+    with pytest.raises(ArgumentError, match=r"sentences\[1\]: got None, wanted words of some characters"):
+        build().tag([["Anna"], ["Anna", None]])  # type: ignore[list-item]
+
+
 def test_pairs_of_another_batch_are_refused() -> None:
     lexicon = Lexicon.of([["a", "b", "c"]], tags=("O", "X"))
     tagger = TaggerConfig(hidden=4, characters=0).build(lexicon).train()

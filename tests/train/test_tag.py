@@ -16,8 +16,8 @@ import pytest
 
 from statewise.data import TaggedSentences, WordVectors, hidden_markov_sentences, score_spans
 from statewise.data.hidden_markov_sentences import HiddenMarkovSentences
-from statewise.errors import ArgumentError, DivergedError, RunFolderError, ShapeError
-from statewise.models import TaggerConfig
+from statewise.errors import ArgumentError, DivergedError, DtypeError, RunFolderError, ShapeError
+from statewise.models import Lexicon, TaggerConfig
 from statewise.train import (
     RunFolder,
     TaggerSettings,
@@ -190,7 +190,7 @@ def test_sets_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     for other, told in (
         (data.valid.converted("bioes"), "valid: got tags in scheme bioes, wanted iob2"),
         (data.valid[:0], "valid: got no sentences"),
-        (strange, "valid: got the tag 'B-MISC'"),
+        (strange, "valid: got tags that the training set has not: B-MISC; the first in sentence 1, at the word 'Ada'"),
     ):
         with pytest.raises(ArgumentError, match=told):
             run(tmp_path / "run", valid=other)
@@ -357,3 +357,23 @@ def test_a_tagger_is_trained_alike_on_an_accelerator_and_a_cpu(tmp_path: Path, m
     config = replace(SMALL, dropout=0.0, word_dropout=0.0)
     found = [run(tmp_path / device, settings, config, device=device).valid.loss for device in ("cpu", "cuda")]
     assert found[0] == pytest.approx(found[1], rel=1e-3)
+
+
+def test_tags_of_another_scheme_are_not_compared() -> None:
+    data = made()
+    lexicon = Lexicon.of(data.train.sentences, tags=("O", "S-LOC"), scheme="bioes")
+    with pytest.raises(ArgumentError, match=r'tags in scheme iob2, wanted bioes.*\.converted\("bioes"\)'):
+        TagSet(lexicon, data.test)
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_what_is_no_set_of_tagged_sentences_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DtypeError, match="train: got list, wanted TaggedSentences"):
+        run(tmp_path / "run", train=[])
+
+
+def test_two_runs_write_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        run(tmp_path / name, replace(SETTINGS, epochs=1))
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other"))
+    assert one == other

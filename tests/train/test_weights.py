@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from statewise.data import sample_corpus
 from statewise.errors import RunFolderError
 from statewise.models import LanguageModelConfig
 from statewise.train import TrainingSettings, train_language_model
-from statewise.train.tensor_file import read_tensors, write_tensors
+from statewise.train.tensor_file import read_document, read_tensors, write_tensors
 from statewise.train.weights import restore_weights
 
 
@@ -31,6 +32,19 @@ def test_weights_of_another_model_are_refused_and_none_is_put(weights: dict[str,
     with pytest.raises(RunFolderError, match=told):
         restore_weights(model, weights)
     assert torch.equal(model.weight, before)
+
+
+def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """Which had two entries in their metadata, in any order."""
+    path = tmp_path / "model.safetensors"
+    entries = {"document": '{"epoch": 3}', "aliases": '{"out": "in"}'}
+    save_file({"in": torch.ones(2)}, path, entries)
+    tensors, document = read_tensors(path)
+    assert document == read_document(path) == {"epoch": 3}
+    assert tensors["out"] is tensors["in"]
+    save_file({"in": torch.ones(2)}, path)
+    with pytest.raises(RunFolderError, match="no document in its metadata"):
+        read_tensors(path)
 
 
 def test_all_weights_are_put() -> None:
