@@ -26,7 +26,7 @@ from statewise.train.telling import say
 
 FORMATS = ("columns", "jsonl")
 STANDARD_INPUT = ("-", "/dev/stdin")
-KINDS = ("text", "columns", "jsonl", "csv", "tsv")
+KINDS = ("text", "columns", "conllu", "jsonl", "csv", "tsv")
 #: What only one kind of run listens to.
 _HEARD = {TASK: ("token", "sentence", "comments", "vectors", "context"), CLASSES.name: ("text",)}
 
@@ -40,7 +40,7 @@ def parser() -> ArgumentParser:
     add = made.add_argument
     add("run", type=str, help="the folder of a run of statewise train tag or classify")
     add("file", type=str, help="a text with a sentence a line and blanks between its words (.txt); or a word a line, "
-        ".jsonl, .csv, .tsv; or - for a text from standard input")  # fmt: skip
+        ".conllu, .jsonl, .csv, .tsv; or - for a text from standard input")  # fmt: skip
     add("--out", type=str, help="the file to write; else the result is printed")
     add("--format", choices=FORMATS, default="columns", help="columns with a tab between, or an object a line")
     add("--probabilities", action="store_true", help="write how probable each tag is, or each class")

@@ -46,8 +46,8 @@ def parser() -> ArgumentParser:
     )
     add = made.add_argument
     add("--data", type=str, help="a file of tagged words: a word a line and its tag in another column, a blank line "
-        "after each sentence (.conll and others), or .jsonl, .csv, .tsv; or conll2003; or sample for synthetic "
-        "sentences")  # fmt: skip
+        "after each sentence (.conll and others), or .conllu, .jsonl, .csv, .tsv; or conll2003; or sample for "
+        "synthetic sentences")  # fmt: skip
     add("--valid", type=str, help="a file to choose the best model by; else a tenth of the sentences is held back, but "
         "not with --keep last")  # fmt: skip
     add("--test", type=str, nargs="+", help="files to test the model on")

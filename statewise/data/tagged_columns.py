@@ -15,6 +15,7 @@ from statewise.data.text import Text
 DOCUMENT = "-DOCSTART-"
 
 _BLANKS = re.compile("[ \t]+")
+_NO_WORD = re.compile("[0-9]+[-.][0-9]+\t")  # 1-2 and 8.1 of CoNLL-U
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def split_blanks(text: str) -> list[str]:
 
 
 def column_sentences(
-    path: Path, *, token: int, tag: int | None, documents: str, comments: bool
+    path: Path, *, token: int, tag: int | None, documents: str, comments: bool, dependencies: bool = False
 ) -> Iterator[RawSentence]:
     """The sentences of a file in columns, with tabs between them if its first row has one, else with blanks.
 
@@ -54,6 +55,7 @@ def column_sentences(
         tag: the column of the tags; None if they are not wanted.
         documents: ``"drop"`` leaves lines of ``-DOCSTART-`` out, ``"keep"`` has each as a sentence with the tag O.
         comments: whether lines that begin with ``#`` are comments; with tabs only those that have none.
+        dependencies: whether the columns are those of CoNLL-U, where ranges of words and empty nodes are rows, too.
 
     Raises:
         DataError: a row has more or fewer columns than the first, or a token or a tag is missing, or a line has a
@@ -63,6 +65,8 @@ def column_sentences(
     rows: list[tuple[int, str, str]] = []
     for line, content in whole_lines(path):
         if comments and content.startswith("#") and not reader.is_row(content):
+            continue
+        if dependencies and _NO_WORD.match(content):
             continue
         blank = not content.strip(" \t")
         document = not blank and DOCUMENT in content and DOCUMENT in _BLANKS.split(content)

@@ -17,10 +17,11 @@ from statewise.data.text import Text
 from statewise.errors import ArgumentError, DataError
 from statewise.models.lexicon import SCHEMES
 
-KINDS = ("columns", "jsonl", "csv", "tsv")
+KINDS = ("columns", "conllu", "jsonl", "csv", "tsv")
 #: What may be said of the scheme of a file.
 READ_SCHEMES = ("auto", *SCHEMES, "bilou")
 
+_FIRST_AND_LAST, _DEPENDENCIES = (0, -1), (1, 3)  # the columns of tokens and tags
 _AS_BIOES = ("auto", "bioes", "bilou")  # of which BILOU's letters are read as those of BIOES
 _SURROGATE = "\ud800-\udfff"  # half a character, which JSON can write and no file in UTF-8 can hold
 _NO_CHARACTER = re.compile(f"[{_SURROGATE}]")
@@ -50,13 +51,16 @@ def read_tagged(
     - ``.csv``, ``.tsv``: a table with a header; a token a row, with columns such as ``sentence``, ``token``, ``tag``;
       or a sentence a row, with ``tokens`` and ``tags``, each a text with blanks between. A TSV without such a header is
       in columns.
+    - ``.conllu``: the columns of Universal Dependencies, with comments; words are in column 1, their universal part of
+      speech, which is the tag if no other column is named, in column 3. Ranges of words such as ``1-2`` and empty nodes
+      such as ``8.1`` are left out.
     - any other: columns, as of CoNLL: a token a line, tabs or blanks between the columns, a blank line after a
       sentence.
 
     Args:
         path: the file, plain or compressed.
         token: where the tokens are. In columns by place, from 0, or from the end where it is negative; None for the
-            first one. In tables by name or place, in objects by name; None for one of the usual names.
+            first one (CoNLL-U: 1). In tables by name or place, in objects by name; None for one of the usual names.
         tag: where the tags are, likewise; in columns None is for the last one.
         sentence: where a table has the name or the number of a token's sentence; None for one of the usual names.
         scheme: ``"iob1"``, ``"iob2"``, ``"bioes"`` or ``"none"``; ``"auto"`` finds it out, see `detect_scheme`. Tags
@@ -69,7 +73,7 @@ def read_tagged(
             a tab. Otherwise such a line is a row whose token begins with ``#``, and refused only if it has more or
             fewer columns than others, or if its last word is no tag: ``# #`` is a row of published data.
         tag_names: the names of tags that JSONL has as numbers, in order.
-        kind: ``"columns"``, ``"jsonl"``, ``"csv"`` or ``"tsv"``, where the name does not say.
+        kind: ``"columns"``, ``"conllu"``, ``"jsonl"``, ``"csv"`` or ``"tsv"``, where the name does not say.
         name: what to call the sentences; None for the name of the file.
 
     Raises:
@@ -131,7 +135,7 @@ def read_sentences(
         sentence: where the sentences' names or numbers are, as for `read_tagged`.
         documents: ``"drop"`` leaves out the lines of ``-DOCSTART-`` in columns; ``"keep"`` does not.
         comments: as for `read_tagged`.
-        kind: ``"text"``, ``"columns"``, ``"jsonl"``, ``"csv"`` or ``"tsv"``, where the name does not say.
+        kind: ``"text"``, ``"columns"``, ``"conllu"``, ``"jsonl"``, ``"csv"`` or ``"tsv"``, where the name does not say.
 
     Raises:
         DataError: the file is absent or malformed; names the line and the field.
@@ -191,11 +195,20 @@ class _Source:
         elif self.kind == "csv" or (self.kind == "tsv" and self._has_header(token, tag, sentence)):
             found = table_sentences(self.path, self.kind, token=token, tag=tag, sentence=sentence, tagged=tagged)
         else:
-            token, tag = 0 if token is None else token, (-1 if tag is None else tag) if tagged else None
+            dependencies = self.kind == "conllu"
+            usual = _DEPENDENCIES if dependencies else _FIRST_AND_LAST
+            token, tag = usual[0] if token is None else token, (usual[1] if tag is None else tag) if tagged else None
             if isinstance(token, str) or isinstance(tag, str):
                 wanted = "the place of a column, from 0: a file in columns has no names"
                 raise ArgumentError(where=f"{self.caller}.token and tag", got=(token, tag), wanted=wanted)
-            found = column_sentences(self.path, token=token, tag=tag, documents=self.documents, comments=self.comments)
+            found = column_sentences(
+                self.path,
+                token=token,
+                tag=tag,
+                documents=self.documents,
+                comments=self.comments or dependencies,
+                dependencies=dependencies,
+            )
         for each in found:
             if self.documents == "drop" and tuple(each.tokens) == (DOCUMENT,):
                 continue

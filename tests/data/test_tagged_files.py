@@ -69,7 +69,7 @@ class TestColumns:
 
     def test_comments_are_left_out_where_that_is_said(self, tmp_path: Path) -> None:
         content = "# sent_id = 1\n# text = # it\n1\t#\tSYM\n2\tit\tPRP\n"
-        path = write(tmp_path / "a.conllu", content)
+        path = write(tmp_path / "a.tab", content)
         assert read_tagged(path, token=1, comments=True).sentences == (("#", "it"),)
         content = "# a comment of any length\na O\n\n# more\nb O\n"
         assert len(read_tagged(write(tmp_path / "a.conll", content), comments=True)) == 2
@@ -295,3 +295,26 @@ class TestConll2003:
         assert bioes.converted("iob2").converted("bioes") == bioes
         if part == "testa":
             assert len(read_tagged(path, documents="keep")) == sentences + documents
+
+
+CONLLU = """# sent_id = 1
+# text = vámonos al mar
+1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tvamos\tir\tVERB\tvm\t_\t0\troot\t_\t_
+2\tnos\tnosotros\tPRON\tpp\t_\t1\tobj\t_\t_
+2.1\tempty\t_\tVERB\t_\t_\t_\t_\t_\t_
+3\tmar\tmar\tNOUN\tnc\t_\t1\tobl\t_\t_
+
+1\t#\t#\tSYM\tfz\t_\t0\troot\t_\t_
+"""
+
+
+def test_universal_dependencies_are_words_and_their_parts_of_speech(tmp_path: Path) -> None:
+    (tmp_path / "es.conllu").write_text(CONLLU, encoding="utf-8")
+    found = read_tagged(tmp_path / "es.conllu")
+    assert found.sentences == (("vamos", "nos", "mar"), ("#",))
+    assert (found.tags, found.scheme) == ((("VERB", "PRON", "NOUN"), ("SYM",)), "none")
+    assert read_tagged(tmp_path / "es.conllu", tag=4).tags == (("vm", "pp", "nc"), ("fz",))
+    assert read_sentences(tmp_path / "es.conllu") == found.sentences
+    (tmp_path / "es.txt").write_text(CONLLU, encoding="utf-8")
+    assert read_tagged(tmp_path / "es.txt", kind="conllu").sentences == found.sentences
