@@ -54,6 +54,7 @@ def test_recipes_train_on_development_sentences_too_and_never_on_those_of_the_te
     np.testing.assert_array_equal(sets.vectors.vectors[:, 0], [1, 2])
 
 
+@pytest.mark.slow
 def test_the_real_files_have_their_published_numbers_of_sentences() -> None:
     shared_data("conll2003"), shared_data("glove")
     sets = conll2003_sets(data=shared_data("."))
