@@ -24,7 +24,7 @@ from statewise.train.driver import Checkpoints, Driver, Snapshot, seeded
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.settings import as_json, defaults_of
-from statewise.train.tag_data import TagMeasured, TagSet, calibrate, judged, predict
+from statewise.train.tag_data import TagMeasured, TagSet, calibrate, check_scheme, judged, predict
 from statewise.train.tag_folder import (
     checksum_of,
     describe_sets,
@@ -228,13 +228,7 @@ def _check(
             raise DtypeError(where=name, got=got, wanted=wanted)
         if len(each) == 0:
             raise ArgumentError(where=name, got="no sentences", wanted="at least one")
-        if each.scheme != train.scheme:
-            raise ArgumentError(
-                where=name,
-                got=f"tags in scheme {each.scheme}",
-                wanted=f"{train.scheme}, as the training set has",
-                remedy=f'Convert it: .converted("{train.scheme}").',
-            )
+        check_scheme(each, train.scheme, where=name)
         _check_columns(name, each)
         if context is not None and name not in context:
             raise ArgumentError(where=f"context[{name!r}]", got="nothing", wanted="vectors for every set, or for none")

@@ -43,13 +43,7 @@ class TagSet:
         context: npt.NDArray[np.floating[Any]] | None = None,
         where: str = "train",
     ) -> None:
-        if sentences.scheme != lexicon.scheme:
-            raise ArgumentError(
-                where=where,
-                got=f"tags in scheme {sentences.scheme}",
-                wanted=f"{lexicon.scheme}, as the tagger has learnt",
-                remedy=f'Convert them: .converted("{lexicon.scheme}").',
-            )
+        check_scheme(sentences, lexicon.scheme, where=where)
         self.sentences = sentences
         self.encoded = Encoded(lexicon, sentences.sentences, context=context, where=where)
         _check_known(lexicon, sentences, where)
@@ -117,6 +111,23 @@ class TagMeasured:
             record: of a file.
         """
         return cls(**record)
+
+
+def check_scheme(sentences: TaggedSentences, scheme: str, *, where: str) -> None:
+    """Refuse tags that mark spans otherwise than those that a tagger learns.
+
+    Args:
+        sentences: a set.
+        scheme: of the training set.
+        where: the name of the set, for errors.
+    """
+    if sentences.scheme != scheme:
+        raise ArgumentError(
+            where=where,
+            got=f"tags in scheme {sentences.scheme}",
+            wanted=f"{scheme}, as the training set has",
+            remedy=f'Convert it: .converted("{scheme}").',
+        )
 
 
 def _check_known(lexicon: Lexicon, sentences: TaggedSentences, where: str) -> None:
