@@ -18,6 +18,7 @@ from statewise.commands.predict_classes import predict_classes
 from statewise.commands.predict_tags import predict_tags
 from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread
 from statewise.commands.tagger_run import task_of
+from statewise.data.tagged_read import KINDS
 from statewise.errors import ArgumentError, DataError, RunFolderError
 from statewise.files import atomic_file
 from statewise.train.tag import TASK
@@ -26,7 +27,6 @@ from statewise.train.telling import say
 
 FORMATS = ("columns", "jsonl")
 STANDARD_INPUT = ("-", "/dev/stdin")
-KINDS = ("text", "columns", "conllu", "jsonl", "csv", "tsv")
 #: What only one kind of run listens to.
 _HEARD = {TASK: ("token", "sentence", "comments", "vectors", "context"), CLASSES.name: ("text",)}
 
@@ -44,7 +44,7 @@ def parser() -> ArgumentParser:
     add("--out", type=str, help="the file to write; else the result is printed")
     add("--format", choices=FORMATS, default="columns", help="columns with a tab between, or an object a line")
     add("--probabilities", action="store_true", help="write how probable each tag is, or each class")
-    add("--kind", choices=KINDS, help="what the file is, where its name does not say")
+    add("--kind", choices=("text", *KINDS), help="what the file is, where its name does not say")
     add("--token", type=str, help="tagger: the column of the words, as in statewise train tag; else that of the run, "
         "where its files are alike")  # fmt: skip
     add("--sentence", type=str, help="tagger: the column that numbers the sentences of a table")

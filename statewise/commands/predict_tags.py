@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from statewise.commands.tagged import column, kind_of, reading_like, typed_advice
+from statewise.commands.tagged import column, reading_like, typed_advice
 from statewise.commands.tagger_run import encode_for, load_for
 from statewise.data import read_sentences
 from statewise.data.spans import OUTSIDE
 from statewise.data.tables import json_objects, name_ending
 from statewise.data.tag_schemes import convert_tags
 from statewise.data.tagged_columns import DOCUMENT, split_blanks, whole_lines
+from statewise.data.tagged_read import kind_of
 from statewise.errors import ArgumentError, DataError
 from statewise.models import Tagger
 from statewise.models.encoded import Encoded

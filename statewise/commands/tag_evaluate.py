@@ -15,7 +15,6 @@ from statewise.commands.tagged import (
     alone,
     encoded,
     find_context,
-    kind_of,
     read_file,
     read_sets,
     reading_like,
@@ -23,6 +22,7 @@ from statewise.commands.tagged import (
 from statewise.commands.tagger_run import check_context, check_width, load_for
 from statewise.data import SpanScores, TaggedSentences, score_spans
 from statewise.data.span_scores import SpanCounts
+from statewise.data.tagged_read import kind_of
 from statewise.errors import ArgumentError, DataError
 from statewise.models import Tagger
 from statewise.report import Table

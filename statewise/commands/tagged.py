@@ -23,8 +23,7 @@ from statewise.data import (
     read_tagged,
     read_vectors,
 )
-from statewise.data.tables import name_ending
-from statewise.data.tagged_read import KINDS, READ_SCHEMES
+from statewise.data.tagged_read import READ_SCHEMES, kind_of
 from statewise.errors import ArgumentError, DataError
 from statewise.train.tag_folder import Tags
 
@@ -145,7 +144,7 @@ def reading_like(source: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
     Args:
         source: where the sentences of the run came from.
-        kind: of the file, see :func:`kind_of`.
+        kind: of the file, see :func:`statewise.data.tagged_read.kind_of`.
 
     >>> reading_like({"data": "a.csv", "token": "form", "comments": True}, "csv")
     {'comments': True, 'token': 'form'}
@@ -155,16 +154,6 @@ def reading_like(source: Mapping[str, Any], kind: str) -> dict[str, Any]:
     alike = kind == kind_of(Path(str(source.get("data", ""))))
     known = ("scheme", "repair", "comments", *(("token", "tag", "sentence") if alike else ()))
     return {name: source[name] for name in known if name in source}
-
-
-def kind_of(path: Path) -> str:
-    """What a file of tagged sentences is, by its name.
-
-    >>> kind_of(Path("eng.train.xz")), kind_of(Path("a.jsonl"))
-    ('columns', 'jsonl')
-    """
-    ending = name_ending(path)
-    return ending if ending in KINDS else "columns"
 
 
 def encoded(sentences: TaggedSentences, encoding: str) -> TaggedSentences:

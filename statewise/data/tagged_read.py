@@ -91,7 +91,7 @@ def read_tagged(
         raise ArgumentError(where="read_tagged.scheme", got=scheme, wanted=f"one of {', '.join(READ_SCHEMES)}")
     if malformed not in ("refuse", "repair"):
         raise ArgumentError(where="read_tagged.malformed", got=malformed, wanted="'refuse' or 'repair'")
-    source = _Source("read_tagged", Path(path), kind or _kind(Path(path)), documents, comments)
+    source = _Source("read_tagged", Path(path), kind or kind_of(Path(path)), documents, comments)
     raw = list(source.sentences(token, tag, sentence, tagged=True, tag_names=tag_names))
     if not raw:
         raise DataError(where=str(path), got="no sentences", wanted="a token and its tag in each row")
@@ -148,7 +148,7 @@ def read_sentences(
     (('Ada', 'wrote', '.'), ('Paris', 'sleeps', '.'))
     """
     place = Path(path)
-    found = kind or ("text" if name_ending(place) == "txt" else _kind(place))
+    found = kind or ("text" if name_ending(place) == "txt" else kind_of(place))
     if found == "text":
         rows = tuple(tuple(tokens) for _, line in whole_lines(place) if (tokens := split_blanks(line)))
     else:
@@ -238,7 +238,15 @@ class _Source:
         return names_tagged(first.split("\t"))
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
+    """What a file of tagged sentences is, by its name.
+
+    Args:
+        path: of the file, perhaps compressed.
+
+    >>> kind_of(Path("eng.train.xz")), kind_of(Path("a.jsonl"))
+    ('columns', 'jsonl')
+    """
     ending = name_ending(path)
     return ending if ending in KINDS else "columns"
 

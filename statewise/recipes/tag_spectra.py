@@ -79,9 +79,9 @@ def singular_values(made: Mapping[str, Any]) -> tuple[SingularValues, ...]:
     Args:
         made: what :func:`spectra_of` gave.
 
-    >>> found = singular_values({"O": {"centred, sqrt_n": [2.0, 1.0]}})
-    >>> found[0].classes, found[0].normalize, found[0].values.tolist()
-    (('O',), 'sqrt_n', [[2.0, 1.0]])
+    >>> found = singular_values({"O": {_called(*way): [2.0, 1.0] for way in WAYS}})
+    >>> found[1].classes, found[1].center, found[1].normalize, found[1].values.tolist()
+    (('O',), True, 'sqrt_n', [[2.0, 1.0]])
     """
     return tuple(
         SingularValues(
@@ -91,7 +91,6 @@ def singular_values(made: Mapping[str, Any]) -> tuple[SingularValues, ...]:
             normalize=normalize,
         )
         for center, normalize in WAYS
-        if all(_called(center, normalize) in one for one in made.values())
     )
 
 

@@ -28,7 +28,7 @@ from statewise.train.tag_settings import TaggerSettings
 from statewise.train.watch import Watch
 from statewise.train.weights import keep_weights, lent_weights
 
-CLEAN = 512  # sentences of the training set whose loss tells how far it is learnt
+CLEAN = (32, 512)  # at least and at most so many training sentences tell how far they are learnt, else a tenth of them
 
 
 @dataclass
@@ -135,7 +135,8 @@ class TaggerTraining(EpochTraining):
         What is minimised is of dropped and mixed sentences, and where labels are mixed it has a floor above 0: it can
         be compared with no run that is mixed otherwise, and tells little of how far its own has come.
         """
-        which = np.unique(np.linspace(0, len(self.train) - 1, CLEAN).astype(np.int64))
+        count = np.clip(len(self.train) // 10, *CLEAN)
+        which = np.unique(np.linspace(0, len(self.train) - 1, count).astype(np.int64))
         with precisely(while_evaluating(self.settings.precision), self.device):
             return mean_loss(self.model, self.train, which, batch=self.settings.evaluation_batch)
 

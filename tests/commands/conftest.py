@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from commands.tagging import names, write_columns
 from commands.typing_commands import SMALL, Typed
 from statewise.cli import main
 from statewise.data import Corpus, sample_corpus
@@ -48,6 +50,24 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = [*SMALL, "--noise", "gaussian", "--gamma", "0.3", "--epochs", "2", "--quiet", "--out", str(folder)]
     main(["train", "lm", *arguments])
     return folder
+
+
+@pytest.fixture(scope="session")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tagger's run with given vectors, whose files are in IOB1."""
+    place = tmp_path_factory.mktemp("tagger")
+    write_columns(place / "names.conll", names(150))
+    write_columns(place / "test.conll", names(30, seed=1))
+    words = sorted({word.lower() for sentence in names(150).sentences for word in sentence})
+    numbers = np.random.default_rng(0).normal(size=(len(words) + 1, 12))
+    lines = (
+        f"{word} {' '.join(f'{x:.4f}' for x in row)}" for word, row in zip([*words, "rotterdam"], numbers, strict=True)
+    )
+    (place / "vectors.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options = ["--vectors", str(place / "vectors.txt"), "--test", str(place / "test.conll"), "--quiet", "--lr", "0.02"]
+    options += ["--hidden", "16", "--characters", "0", "--dropout", "0.1", "--epochs", "10", "--device", "cpu"]
+    main(["train", "tag", "--data", str(place / "names.conll"), *options, "--out", str(place / "run")])
+    return place / "run"
 
 
 @pytest.fixture(scope="session")
