@@ -73,6 +73,10 @@ class NotMemorylessError(StatewiseError, TypeError):
     """A network keeps more than its state from step to step, so that no finite table equals it."""
 
 
+class AssumptionError(StatewiseError, ValueError):
+    """An assumption of a bound does not hold, or nobody has said that it does; a number would not be a guarantee."""
+
+
 class DeviceError(ArgumentError):
     """Tensors or generators that must share a device do not."""
 

@@ -1,0 +1,1 @@
+"""Generalization bounds and certificates: how far can a network be trusted?"""
