@@ -15,6 +15,7 @@ from statewise.cells import Cell
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer, SingleStep
 from statewise.transforms import Transform
+from statewise.weights.filters import OrthogonalFilters
 
 _ELMAN, _LSTM, _GRU = ("elman1990finding",), ("hochreiter1997long",), ("cho2014learning", "chung2014empirical")
 _SCORNN = ("helfrich2018orthogonal", "ziv2019depth")
@@ -50,6 +51,7 @@ _SOURCES: dict[Any, tuple[str, ...]] = {
     weights.scaled_cayley: _SCORNN,
     weights.StiefelSGD: ("wisdom2016full", "ziv2019depth"),
     weights.stiefel_step: ("wisdom2016full", "ziv2019depth"),
+    OrthogonalFilters: ("chen2019generalization", *_SCORNN),
     weights.SpectralCap: ("chen2019generalization",),
     weights.spectral_cap: ("chen2019generalization",),
     weights.project_spectral_: ("chen2019generalization",),

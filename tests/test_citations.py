@@ -82,7 +82,7 @@ def test_every_public_parametrization_and_optimiser_has_a_paper(constraint: Any)
 
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda kind: kind.__name__)
 def test_every_public_layer_has_a_paper(layer: Any) -> None:
-    assert keys(cite(layer(2, 3)))
+    assert keys(cite(layer(3, 2)))
 
 
 def test_the_families_are_found_at_all() -> None:
@@ -127,6 +127,12 @@ def test_settings_decide_where_they_come_from_another_paper() -> None:
 def test_the_multiplicative_network_is_cited_with_the_paper_that_has_it() -> None:
     for part in (statewise.MultiplicativeRNN(2, 3), statewise.MultiplicativeRNNCell(2, 3), cells.MultiplicativeRNNCell):
         assert keys(cite(part)) == ["sutskever2011generating"]
+
+
+def test_the_convolutional_network_is_cited_with_the_paper_of_its_bound() -> None:
+    papers = ["chen2019generalization", "helfrich2018orthogonal", "ziv2019depth"]
+    assert keys(cite(statewise.ConvReadout(6, 3, 2))) == papers
+    assert keys(cite(statewise.ConvRNN(6, 3))) == sorted([*papers, "elman1990finding"])
 
 
 def test_the_order_is_that_of_the_keys_whatever_the_order_of_the_model() -> None:

@@ -184,12 +184,12 @@ class TestTorchsArguments:
         torch.testing.assert_close(new(x), old(x))
 
     @pytest.mark.parametrize(
-        "kind", ["MGU", "GRU", "RNN", "RAC", "LSTM", "PeepholeLSTM", "OrthogonalRNN", "MultiplicativeRNN"]
+        "kind", ["MGU", "GRU", "RNN", "RAC", "LSTM", "PeepholeLSTM", "OrthogonalRNN", "MultiplicativeRNN", "ConvRNN"]
     )
     def test_a_device_and_a_dtype_can_be_named_everywhere(self, kind: str) -> None:
-        layer = getattr(statewise, kind)(3, 5, device="cpu", dtype=torch.float64)
+        layer = getattr(statewise, kind)(5, 3, device="cpu", dtype=torch.float64)
         assert {parameter.dtype for parameter in layer.parameters()} == {torch.float64}
-        meta = getattr(statewise, kind)(3, 5, device="meta")
+        meta = getattr(statewise, kind)(5, 3, device="meta")
         assert all(parameter.is_meta for parameter in meta.parameters())
 
     @pytest.mark.parametrize(

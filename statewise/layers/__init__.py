@@ -2,6 +2,7 @@
 
 from statewise.layers.base import RecurrentLayer
 from statewise.layers.collected import Collected
+from statewise.layers.convolutional import ConvReadout, ConvRNN
 from statewise.layers.draws import Draws
 from statewise.layers.orthogonal import OrthogonalRNN
 from statewise.layers.parts import CompoundingNoiseWarning
@@ -28,6 +29,8 @@ __all__ = [
     "RNN",
     "Collected",
     "CompoundingNoiseWarning",
+    "ConvRNN",
+    "ConvReadout",
     "Draws",
     "GRUCell",
     "LSTMCell",
