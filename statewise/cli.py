@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 import statewise
 from statewise import demo, doctor
-from statewise.commands import evaluate, extract, generate, predict, reproduce, train
+from statewise.commands import certify, evaluate, extract, generate, predict, reproduce, train
 from statewise.commands.shared import PlainHelp, own_console
 from statewise.errors import StatewiseError
 
@@ -33,6 +33,7 @@ _COMMANDS = {
     "generate": generate,
     "predict": predict,
     "extract": extract,
+    "certify": certify,
     "reproduce": reproduce,
 }
 
@@ -96,6 +97,7 @@ def _parser() -> ArgumentParser:
     commands.add_subcommand("generate", generate.parser(), help="let a trained model go on from a prompt")
     commands.add_subcommand("predict", predict.parser(), help="tag sentences, or name the classes of texts")
     commands.add_subcommand("extract", extract.parser(), help="read the automaton of a trained classifier")
+    commands.add_subcommand("certify", certify.parser(), help="prove how often a trained classifier errs at most")
     commands.add_subcommand("reproduce", reproduce.parser(), help="make a published table again, beside ours")
     return parser
 

@@ -1,1 +1,106 @@
-"""Generalization bounds and certificates: how far can a network be trusted?"""
+"""Generalization bounds and certificates: how far can a network be trusted?
+
+=============================  ==================================================================================
+you want                       use
+=============================  ==================================================================================
+a proof about a trained net    :func:`certify`, which tries all that follows and keeps the best
+a proof about an automaton     :func:`certify_extraction`, :func:`certify_automaton`
+weights that are cheap to say  :func:`quantise_`, :func:`describe`; :class:`~statewise.train.Quantised` in training
+inputs that have a bound       :class:`BoundedInputs`
+to compare bounds on paper     :class:`ElmanConstants`, :class:`NetworkClass`, :data:`BOUNDS`
+=============================  ==================================================================================
+
+Only formulas that are proved are called guarantees: where the proof of Chen, Li & Zhao 2019 has a gap, the formula here
+is the repaired one, and says so.
+"""
+
+from __future__ import annotations
+
+from statewise.bounds.automaton import (
+    AutomatonCertificate,
+    bound_automaton,
+    certify_automaton,
+    certify_extraction,
+    disagreement,
+)
+from statewise.bounds.bounded_inputs import BoundedInputs
+from statewise.bounds.catalogue import BOUNDS, bound_named
+from statewise.bounds.certificate import Certificate, Claim, MatrixReport, WhatIf
+from statewise.bounds.certify import certify
+from statewise.bounds.conv import ConvClass
+from statewise.bounds.elman import ElmanClass
+from statewise.bounds.elman_constants import ElmanConstants
+from statewise.bounds.family import Bound
+from statewise.bounds.grid import Ledger, round_up
+from statewise.bounds.gru import GRUClass
+from statewise.bounds.kl import binary_kl, kl_inverse
+from statewise.bounds.logs import log_geometric, log_geometric_derivative
+from statewise.bounds.lstm import LSTMClass
+from statewise.bounds.machine_count import (
+    MachineDescription,
+    count_machines,
+    count_structures,
+    describe_machine,
+    machine_nats,
+)
+from statewise.bounds.margins import margin_risk, margins, ramp, ramp_risk
+from statewise.bounds.measured_class import network_class
+from statewise.bounds.methods import METHODS
+from statewise.bounds.mgu import MGUClass
+from statewise.bounds.network_class import EmbeddingClass, NetworkClass
+from statewise.bounds.profile import Block, Profile
+from statewise.bounds.quantised import Description, describe, quantise, quantise_, rounded
+from statewise.bounds.search import BestMargin, best_over_margins
+from statewise.bounds.subject import Subject
+
+__all__ = [
+    "BOUNDS",
+    "METHODS",
+    "AutomatonCertificate",
+    "BestMargin",
+    "Block",
+    "Bound",
+    "BoundedInputs",
+    "Certificate",
+    "Claim",
+    "ConvClass",
+    "Description",
+    "ElmanClass",
+    "ElmanConstants",
+    "EmbeddingClass",
+    "GRUClass",
+    "LSTMClass",
+    "Ledger",
+    "MGUClass",
+    "MachineDescription",
+    "MatrixReport",
+    "NetworkClass",
+    "Profile",
+    "Subject",
+    "WhatIf",
+    "best_over_margins",
+    "binary_kl",
+    "bound_automaton",
+    "bound_named",
+    "certify",
+    "certify_automaton",
+    "certify_extraction",
+    "count_machines",
+    "count_structures",
+    "describe",
+    "describe_machine",
+    "disagreement",
+    "kl_inverse",
+    "log_geometric",
+    "log_geometric_derivative",
+    "machine_nats",
+    "margin_risk",
+    "margins",
+    "network_class",
+    "quantise",
+    "quantise_",
+    "ramp",
+    "ramp_risk",
+    "round_up",
+    "rounded",
+]

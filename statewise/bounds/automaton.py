@@ -17,7 +17,7 @@ from statewise.automata.faithfulness import as_it_is
 from statewise.automata.moore import Word
 from statewise.automata.proof.certify import why_not_certifiable
 from statewise.bounds.kl import binary_kl, kl_inverse
-from statewise.bounds.machine_count import Description, describe_machine
+from statewise.bounds.machine_count import MachineDescription, describe_machine
 from statewise.errors import ArgumentError, LengthError
 from statewise.models import SequenceClassifier
 
@@ -61,7 +61,7 @@ class AutomatonCertificate:
     sequences: int
     errors: int
     delta: float
-    description: Description
+    description: MachineDescription
     value: float
     assumptions: tuple[Assumption, ...] = (INDEPENDENT, BEFOREHAND)
     remark: str = ""

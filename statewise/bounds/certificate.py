@@ -24,7 +24,7 @@ class Claim:
     Attributes:
         name: of the bound.
         title: in words.
-        origin: "repaired" where the paper's proof has a gap that is closed here, "new", or "printed", which is no guarantee.
+        origin: "repaired" where the paper's proof has a gap that is closed here, "new", or "printed": no guarantee.
         value: the bound on the probability of an error, at most 1.
         about: the predictor.
         delta: the share of the failure probability.

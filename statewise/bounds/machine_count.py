@@ -24,7 +24,7 @@ FEW_SYMBOLS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Description:
+class MachineDescription:
     """How many nats say which machine is meant, part by part: ``exp(-total)`` is its share of the prior.
 
     Attributes:
@@ -166,7 +166,7 @@ def targets_nats(transitions: Transitions) -> float:
     return float(SLACK * (histograms + places) - _log_factorial(states - 1))
 
 
-def describe_machine(machine: MooreMachine) -> Description:
+def describe_machine(machine: MooreMachine) -> MachineDescription:
     """The shortest description of what a machine does, in nats, part by part.
 
     The machine is made minimal first. Alphabet and classes are not said: they are fixed before the data.
@@ -176,7 +176,7 @@ def describe_machine(machine: MooreMachine) -> Description:
 
     >>> from statewise.automata import from_regex
     >>> describe_machine(from_regex("1*", "01"))
-    Description(code='any table', states=2, size=1.79..., choice=0.0, transitions=2.48..., outputs=1.38...)
+    MachineDescription(code='any table', states=2, size=1.79..., choice=0.0, transitions=2.48..., outputs=1.38...)
     """
     least = machine.minimise()
     states, symbols = least.transitions.shape
@@ -185,7 +185,7 @@ def describe_machine(machine: MooreMachine) -> Description:
         codes["kinds of symbols"] = kinds_nats(least.transitions)
         codes["favourite targets"] = targets_nats(least.transitions)
     code = min(codes, key=lambda name: codes[name])
-    return Description(
+    return MachineDescription(
         code=code,
         states=states,
         size=prefix_nats(states),

@@ -18,7 +18,7 @@ from statewise.errors import ArgumentError, AssumptionError, DeviceError, DtypeE
 
 BATCH = 1024
 #: Sequences on which the reading of the matrices is tested.
-TESTED = 32
+TESTED = 16
 
 
 @runtime_checkable

@@ -56,14 +56,21 @@ class Reading:
         """How many steps come before and after those of the sequence."""
         return (self.start is not None) + (self.end is not None)
 
-    def with_marks(self, sequence: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """A sequence of tokens as the layers see it.
+    def as_read(self, sequence: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A sequence as the layers see it: tokens with the marks around them, numbers within the model's own bound.
 
         Args:
-            sequence: its tokens.
+            sequence: its tokens, or (steps, features).
         """
-        parts = [[] if mark is None else [mark] for mark in (self.start, self.end)]
-        return sequence if self.marks == 0 else np.concatenate([parts[0], sequence, parts[1]])
+        if sequence.ndim == 1:
+            before, after = ([] if mark is None else [mark] for mark in (self.start, self.end))
+            return np.concatenate([before, sequence, after])
+        values: Floats = sequence.astype(np.float64)
+        if self.input_bound is None:
+            return values
+        lengths = np.linalg.norm(values, axis=1, keepdims=True)
+        shorter: Floats = values * np.minimum(1, self.input_bound / np.maximum(lengths, self.input_bound))
+        return shorter
 
 
 def read_model(model: nn.Module) -> Reading:

@@ -60,7 +60,7 @@ def test_outputs_recomputed_from_the_matrices_agree(
     assert found is not None
     with torch.no_grad():
         wanted = model(inputs).double().numpy()
-    got = np.stack([recompute(found, row.double().numpy()) for row in inputs])
+    got = recompute(found, inputs.double().numpy())
     np.testing.assert_allclose(got, wanted, atol=1e-12 if dtype == torch.float64 else 1e-6, rtol=0)
 
 
@@ -70,7 +70,7 @@ def test_a_model_of_tokens_has_its_embedding_read() -> None:
     found = read_model(model).matrices
     assert found is not None
     assert found.embedding is not None
-    got = np.stack([recompute(found, row.numpy()) for row in words])
+    got = recompute(found, words.numpy())
     np.testing.assert_allclose(got, model(words).detach().numpy(), atol=1e-12)
 
 
@@ -82,7 +82,7 @@ def test_our_classifier_is_read_with_its_marks(cell: str, readout: str, start: b
     assert reading.matrices is not None
     assert reading.marks == start + (readout == "u_end")
     words = torch.randint(3, (4, 6))
-    got = np.stack([recompute(reading.matrices, reading.with_marks(row.numpy())) for row in words])
+    got = recompute(reading.matrices, np.stack([reading.as_read(row.numpy()) for row in words]))
     np.testing.assert_allclose(got, model(words).detach().numpy(), atol=1e-12)
 
 

@@ -1,0 +1,174 @@
+"""``statewise certify``: how far a trained classifier can be trusted, with a proof."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from jsonargparse import ArgumentParser
+from rich.console import Console
+from torch import Tensor
+
+from statewise.bounds import METHODS, certify
+from statewise.commands.labelled import FILES, read_examples
+from statewise.commands.predict_classes import Line, Words
+from statewise.commands.shared import DEVICE, command_parser, find_device, split_list
+from statewise.commands.tagged import column
+from statewise.data import Images, LabelledFile, Sequences
+from statewise.errors import ArgumentError, DataError, RunFolderError
+from statewise.models import SequenceClassifier
+from statewise.train import load_classifier
+from statewise.train.telling import say
+
+NAME = "certificate.json"
+MEASURED: Literal["measured"] = "measured"
+BATCH = 1024
+
+
+def parser() -> ArgumentParser:
+    """The options of the command."""
+    made = command_parser(
+        "Prove how often a trained classifier errs at most on new sequences, from those it was trained on: the best of "
+        "all bounds that apply, with what each rests on. Say --iid if the sequences are independent draws: no program "
+        "can see that."
+    )
+    add = made.add_argument
+    add("run", type=str, help="the folder of a run of statewise train classify")
+    add("--data", type=str, help="the sequences, in the words of statewise train classify; else those that the run was "
+        "trained on")  # fmt: skip
+    add("--fresh", type=str, help="sequences on which nothing was chosen, neither weights nor settings: adds the bound "
+        "of a held-out set")  # fmt: skip
+    add("--iid", action="store_true", help="you vouch that the sequences are independent draws of one law")
+    add("--delta", type=float, default=0.05, help="the probability that the certificate is wrong")
+    add("--input-bound", type=str, help="of numbers: the greatest length of a step, known before the data was seen; or "
+        f'"{MEASURED}": paid for, and longer ones count as errors. Pictures have theirs')  # fmt: skip
+    add("--longest", type=int, help="the most steps of a sequence, known before the data was seen; else paid for")
+    add("--promise", type=str, default="", help="norms fixed before training, such as U=1,W=3,V=3; else paid for")
+    add("--methods", type=str, default="", help=f"some of {', '.join(METHODS)}; else all that apply")
+    add("--format", choices=("text", "json"), default="text", help="how it is printed")
+    add("--out", type=str, help=f"the file it is written to; else {NAME} in the folder of the run")
+    add("--device", **DEVICE)
+    return made
+
+
+def run(arguments: Any, console: Console) -> None:
+    """Certify, print and write.
+
+    Args:
+        arguments: as the parser gives them.
+        console: where to print.
+    """
+    if not (Path(arguments.run) / "config.json").exists():
+        raise RunFolderError(
+            where=arguments.run,
+            got="no config.json",
+            wanted="the folder of a run",
+            remedy="statewise train classify --data EXAMPLES --out FOLDER makes one.",
+        )
+    device = find_device(arguments.device)
+    model, told = load_classifier(arguments.run, device=device)
+    data = _sequences(arguments.data, model, told, of="--data")
+    fresh = None if arguments.fresh is None else _sequences(arguments.fresh, model, told, of="--fresh")
+    found = certify(
+        model,
+        list(_batches(data, device)),
+        delta=arguments.delta,
+        iid=arguments.iid or None,
+        input_bound=_input_bound(arguments.input_bound, data),
+        longest=arguments.longest,
+        promised=_numbers(arguments.promise),
+        fresh=None if fresh is None else list(_batches(fresh, device)),
+        methods=split_list(arguments.methods) or None,
+    )
+    out = Path(arguments.out) if arguments.out else Path(arguments.run) / NAME
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found.save(out)
+    say(
+        console, json.dumps(found.to_json(), indent=2, ensure_ascii=False) if arguments.format == "json" else str(found)
+    )
+    if arguments.format == "text":
+        say(console, f"\nWritten: {out}")
+
+
+def _sequences(asked: str | None, model: SequenceClassifier, told: Mapping[str, Any], *, of: str) -> Any:
+    """The sequences that are named, in the symbols and classes of the run."""
+    source, seed = dict(told.get("source", {})), told["training"]["seed"]
+    if asked is None:
+        if "data" not in source:
+            raise ArgumentError(
+                where=of, got="nothing", wanted="the sequences: this run does not say where it had its own from"
+            )
+        # What was held back to choose the best epoch is as independent as the rest.
+        found: Any = read_examples(source, seed=seed).train
+    elif Path(asked).expanduser().is_file():
+        return _from_file(Path(asked).expanduser(), model, told)
+    else:
+        like = {name: value for name, value in source.items() if name not in (*FILES, "data")}
+        sets = read_examples({**like, "data": asked}, seed=seed)
+        found = sets.train if of == "--data" else next(iter(sets.tests.values()), sets.valid)
+    about = told["examples"]
+    mine = about["symbols"] if not isinstance(found, Images) else None
+    if (mine is not None and list(found.symbols) != mine) or list(found.classes) != about["classes"]:
+        raise DataError(where=of, got="other symbols or classes", wanted="those of the run")
+    if isinstance(found, Images) and about.get("permutation") is not None:
+        found = found.in_order(about["permutation"])
+    return found
+
+
+def _from_file(path: Path, model: SequenceClassifier, told: Mapping[str, Any]) -> Sequences:
+    """Labelled texts of a file, cut as those of the run were."""
+    about, source = told["examples"], told.get("source", {})
+    if model.symbols is None:
+        raise DataError(where=str(path), got="a file of texts", wanted="pictures, as the run was trained on")
+    words, numbers = Words(model.symbols, source), {name: at for at, name in enumerate(about["classes"])}
+    texts, labels = list[list[str]](), list[int]()
+    file = LabelledFile(path=path, label=column(source.get("label")), text=column(source.get("text")))
+    for row in file.rows():
+        if row.label not in numbers:
+            raise DataError(
+                where=f"{path}, line {row.line}",
+                got=f"the label {row.label!r}",
+                wanted=f"one of {', '.join(about['classes'])}",
+            )
+        texts.append(words.of(Line(row.text, row.line), path))
+        labels.append(numbers[row.label])
+    return Sequences.from_words(texts, labels, symbols=model.symbols, classes=about["classes"])
+
+
+def _batches(examples: Any, device: torch.device) -> Iterator[tuple[Tensor, Tensor | None, Tensor]]:
+    """The examples where the model is."""
+    for begin in range(0, len(examples), BATCH):
+        inputs, lengths, labels = examples.padded(range(begin, min(begin + BATCH, len(examples))))
+        yield inputs.to(device), lengths, labels.to(device)
+
+
+def _input_bound(asked: str | None, data: Any) -> float | Literal["measured"] | None:
+    if asked is None:
+        # Grey values are from 0 to 1 by the format of the files, so that no step is longer.
+        return math.sqrt(data.features) if isinstance(data, Images) else None
+    if asked == MEASURED:
+        return MEASURED
+    try:
+        return float(asked)
+    except ValueError:
+        raise ArgumentError(where="--input-bound", got=asked, wanted=f"a number, or {MEASURED}") from None
+
+
+def _numbers(text: str) -> dict[str, float]:
+    """The norms of ``--promise``.
+
+    >>> _numbers("U=1,W=3.5")
+    {'U': 1.0, 'W': 3.5}
+    """
+    found = {}
+    for entry in split_list(text):
+        name, _, value = entry.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise ArgumentError(where="--promise", got=entry, wanted="names and norms, such as U=1,W=3") from None
+    return found
