@@ -1,4 +1,4 @@
-"""Networks and machines that tests of automata share."""
+"""Networks and machines that tests share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from statewise.automata import MooreMachine
 from statewise.models import ClassifierConfig, SequenceClassifier
@@ -55,3 +56,28 @@ def network(seed: int, *, scale: float = 3.0, tokens: int = 2, classes: int = 2,
             for layer in range(config.layers):
                 model.layer.get_parameter(f"bias_ih_l{layer}").chunk(3)[1].fill_(-5)
     return model.eval()
+
+
+class LastState(nn.Module):
+    """What people write: a recurrent layer, batch first, whose last state a linear head reads.
+
+    Args:
+        layer: of torch.nn or of ours.
+        classes: of the head.
+        bias: of the head.
+        tokens: how many the embedding has; None for numbers.
+    """
+
+    def __init__(self, layer: Any, classes: int = 2, *, bias: bool = True, tokens: int | None = None) -> None:
+        super().__init__()
+        self.embedding: Any = None if tokens is None else nn.Embedding(tokens, layer.input_size)
+        self.layer: Any = layer
+        self.dropout = nn.Dropout(0.5)
+        self.head = nn.Linear(layer.hidden_size * (1 + layer.bidirectional), classes, bias=bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        values = inputs if self.embedding is None else self.embedding(inputs)
+        _, state = self.layer(values)
+        last = (state[0] if isinstance(state, tuple) else state)[-1 - self.layer.bidirectional :]
+        logits: Tensor = self.head(self.dropout(torch.cat(tuple(last), dim=1)))
+        return logits

@@ -54,6 +54,8 @@ def diagnose(case: Case, claims: Mapping[str, Claim]) -> dict[str, Any]:
 def _projected(case: Case, claim: Claim) -> Iterator[WhatIf]:
     """What it would be worth to bring each norm that is above 1 down to 1."""
     network = case.measured.network
+    if network is None:
+        return
     before = case.measured.subject.profile.cover_nats(margin_scale(_gamma(claim)))
     for name, changed in _with_smaller_norms(network):
         after = changed.profile().cover_nats(margin_scale(_gamma(claim)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from statewise.bounds.conv import ConvClass
 from statewise.bounds.elman_constants import ElmanConstants
 from statewise.bounds.grid import SLACK, Ledger
 from statewise.bounds.logs import Floats
@@ -17,6 +18,7 @@ from statewise.bounds.network_class import NetworkClass, prefixed
 from statewise.bounds.profile import Profile
 from statewise.bounds.subject import Subject
 from statewise.errors import AssumptionError
+from statewise.layers import ConvReadout, ConvRNN
 
 #: Matrices up to this size are decomposed to see whether a low rank describes them: a rule that does not look at data.
 DECOMPOSED = 512
@@ -28,13 +30,13 @@ class MeasuredSubject:
 
     Attributes:
         subject: what bounds are given.
-        network: the class itself.
+        network: the class itself; None of networks of filters, which have no norms to choose.
         paid: the nats of its norms, by name.
         extra: for bounds that need further constants, by the bound's name: the nats of those.
     """
 
     subject: Subject
-    network: NetworkClass
+    network: NetworkClass | None
     paid: Mapping[str, float]
     extra: Mapping[str, Mapping[str, float]]
 
@@ -93,6 +95,21 @@ def measure_network(
     )
     extra = {"thm3_l1": sums.nats, "bartlett_unrolled": rows.nats}
     return MeasuredSubject(subject=subject, network=network, paid=dict(ledger.nats), extra=extra)
+
+
+def measure_filters(layer: ConvRNN, readout: ConvReadout, *, steps: int, input_bound: float) -> MeasuredSubject:
+    """The class of a network of filters: all of its constants are fixed by its sizes.
+
+    Args:
+        layer: of the network.
+        readout: of the network.
+        steps: the most steps of a sequence.
+        input_bound: on the length of a step.
+    """
+    filters = ConvClass.of(layer, readout, steps=steps, input_bound=input_bound)
+    return MeasuredSubject(
+        subject=Subject(profile=filters.tight(), paper=filters.paper()), network=None, paid={}, extra={}
+    )
 
 
 def _refuse_unknown(promised: Mapping[str, float], ledger: Ledger) -> None:

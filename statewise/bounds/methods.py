@@ -13,7 +13,7 @@ from statewise.bounds.catalogue import BOUNDS, bound_named
 from statewise.bounds.certificate import NETWORK, Claim
 from statewise.bounds.kl import kl_inverse
 from statewise.bounds.matrices import NetworkMatrices
-from statewise.bounds.measured_subject import MeasuredSubject, measure_network
+from statewise.bounds.measured_subject import MeasuredSubject, measure_filters, measure_network
 from statewise.bounds.observed import Observed
 from statewise.bounds.quantised import describe
 from statewise.bounds.reading import Reading
@@ -91,6 +91,8 @@ class Case:
         if matrices is None:
             raise NotApplicableError(self.reading.why_not)
         assert self.input_bound is not None
+        if self.reading.convolutional is not None:
+            return measure_filters(*self.reading.convolutional, steps=self.steps, input_bound=self.input_bound)
         return measure_network(
             matrices,
             steps=self.steps,
@@ -163,7 +165,8 @@ def _refuse_missing(missing: tuple[str, ...]) -> None:
     words = {
         "paper": "one layer in one direction that reads numbers",
         "elman": "one plain Elman layer that reads numbers",
-        "entry_sums": "inputs that are numbers",
+        "entry_sums": "inputs that are numbers, and matrices of free entries",
+        "singular_values": "matrices of free entries",
     }
     if missing:
         raise NotApplicableError(f"it is for networks with {words.get(missing[0], missing[0])}")

@@ -25,7 +25,9 @@ TESTED = 16
 class Examples(Protocol):
     """Labelled examples of :mod:`statewise.data`."""
 
-    labels: Any
+    @property
+    def labels(self) -> Any:
+        """The class of each."""
 
     def __len__(self) -> int: ...
 

@@ -17,7 +17,7 @@ from statewise.bounds.matrices import GATES, LayerMatrices, NetworkMatrices, ref
 from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, RNNCell
 from statewise.errors import AssumptionError, DeviceError, DtypeError
 from statewise.heads import CRF
-from statewise.layers import RecurrentLayer
+from statewise.layers import ConvReadout, ConvRNN, RecurrentLayer
 from statewise.models import LanguageModel, SequenceClassifier, StepClassifier, Tagger
 from statewise.transforms import Centroids, Zoneout
 
@@ -40,6 +40,7 @@ class Reading:
         marks: steps besides those of the sequence: a start token, an end token.
         start, end: the numbers of these tokens; None without.
         input_bound: the length of a step that the model itself enforces; None if it does not.
+        convolutional: layer and head of a network of filters, which has a class of its own; None of others.
         classifier: the model itself, if it is one of ours.
     """
 
@@ -49,6 +50,7 @@ class Reading:
     start: int | None = None
     end: int | None = None
     input_bound: float | None = None
+    convolutional: tuple[ConvRNN, ConvReadout] | None = None
     classifier: SequenceClassifier | None = None
 
     @property
@@ -91,7 +93,10 @@ def read_model(model: nn.Module) -> Reading:
     if isinstance(core, SequenceClassifier):
         return _read_classifier(model, core, bound)
     try:
-        return Reading(model=model, matrices=_read_parts(core), input_bound=bound)
+        layer, head, embedding = _parts(core)
+        matrices = _network(layer, head, embedding, "h")
+        filters = (layer, head) if isinstance(layer, ConvRNN) and isinstance(head, ConvReadout) else None
+        return Reading(model=model, matrices=matrices, input_bound=bound, convolutional=filters)
     except _NotCoveredError as error:
         return Reading(model=model, matrices=None, why_not=str(error), input_bound=bound)
 
@@ -146,14 +151,14 @@ def _read_classifier(model: nn.Module, core: SequenceClassifier, bound: float | 
     return Reading(model=model, matrices=matrices, **known)
 
 
-def _read_parts(model: nn.Module) -> NetworkMatrices:
-    """The matrices of a module that holds a recurrent layer, a head and maybe an embedding."""
+def _parts(model: nn.Module) -> tuple[Any, Any, nn.Embedding | None]:
+    """The recurrent layer, the head and maybe the embedding of a module that holds nothing else."""
     layers, heads, embeddings = [], [], []
     # A parametrization is part of the weight that it makes, and weights are read as they act.
     for name, module in model.named_modules():
         if isinstance(module, (*_TORCHS, RecurrentLayer)):
             layers.append(module)
-        elif isinstance(module, nn.Linear):
+        elif isinstance(module, nn.Linear | ConvReadout):
             heads.append(module)
         elif isinstance(module, nn.Embedding):
             embeddings.append(module)
@@ -162,7 +167,7 @@ def _read_parts(model: nn.Module) -> NetworkMatrices:
     if len(layers) != 1 or len(heads) != 1 or len(embeddings) > 1:
         found = f"{len(layers)} recurrent layers, {len(heads)} linear ones and {len(embeddings)} embeddings"
         raise _NotCoveredError(f"it has {found}, not one, one and at most one; {_OTHERS}")
-    if heads[0].out_features < 2:
+    if len(heads[0].weight) < 2:
         raise AssumptionError(
             where="certify.model",
             got="a head with one output",
@@ -172,22 +177,22 @@ def _read_parts(model: nn.Module) -> NetworkMatrices:
     embedding = embeddings[0] if embeddings else None
     if embedding is not None and embedding.max_norm is not None:
         raise _NotCoveredError(f"an embedding with max_norm changes while it is read; {_OTHERS}")
-    return _network(layers[0], heads[0], embedding, "h")
+    return layers[0], heads[0], embedding
 
 
-def _network(layer: Any, head: nn.Linear, embedding: nn.Embedding | None, readout: str) -> NetworkMatrices:
+def _network(layer: Any, head: Any, embedding: nn.Embedding | None, readout: str) -> NetworkMatrices:
     kind, activation = _kind(layer)
     names = [[f"_l{at}{end}" for end in ("", "_reverse")[: 1 + layer.bidirectional]] for at in range(layer.num_layers)]
     layers = tuple(tuple(_layer(layer, suffix, kind, activation) for suffix in suffixes) for suffixes in names)
     width = layers[-1][0].hidden * len(layers[-1]) * (2 if readout == "hc" else 1)
-    if head.in_features != width:
+    if head.weight.shape[1] != width:
         raise _NotCoveredError(
-            f"the head reads {head.in_features} numbers, where the last state has {width}; {_OTHERS}"
+            f"the head reads {head.weight.shape[1]} numbers, where the last state has {width}; {_OTHERS}"
         )
     return NetworkMatrices(
         layers=layers,
         head=_array(head.weight),
-        head_bias=None if head.bias is None else _array(head.bias),
+        head_bias=None if getattr(head, "bias", None) is None else _array(head.bias),
         embedding=None if embedding is None else _array(embedding.weight),
         readout=readout,
     )

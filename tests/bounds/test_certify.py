@@ -12,29 +12,19 @@ import torch
 from torch import Tensor, nn
 
 import statewise
+from networks import LastState
 from statewise.automata import compile_machine, from_regex, random_words
-from statewise.bounds import METHODS, BoundedInputs, Certificate, certify, kl_inverse, quantise_
+from statewise.bounds import METHODS, BoundedInputs, Certificate, Ledger, certify, kl_inverse, network_class, quantise_
 from statewise.bounds.grid import nats, prefix_nats, round_up
+from statewise.bounds.occam import margin_scale
+from statewise.bounds.reading import read_model
 from statewise.data import Sequences
 from statewise.errors import ArgumentError, AssumptionError, NonFiniteError
 from statewise.models import ClassifierConfig
 
 
-class Last(nn.Module):
-    """A linear head on the last state."""
-
-    def __init__(self, layer: nn.Module, classes: int = 2, *, bias: bool = True) -> None:
-        super().__init__()
-        self.layer, self.head = layer, nn.Linear(layer.hidden_size * (1 + layer.bidirectional), classes, bias=bias)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        _, state = self.layer(inputs)
-        last = (state[0] if isinstance(state, tuple) else state)[-1 - self.layer.bidirectional :]
-        return self.head(torch.cat(tuple(last), dim=1))
-
-
-def small(kind: Any = nn.RNN, **options: Any) -> Last:
-    return Last(kind(2, 3, batch_first=True, **options)).eval()
+def small(kind: Any = nn.RNN, **options: Any) -> LastState:
+    return LastState(kind(2, 3, batch_first=True, **options)).eval()
 
 
 def labelled(model: nn.Module, count: int = 400, steps: int = 5) -> tuple[Tensor, Tensor]:
@@ -84,15 +74,14 @@ def test_delta_is_split_and_every_choice_is_paid() -> None:
     assert kl.nats["longest"] == prefix_nats(5)
     assert kl.nats["input bound"] == round_up(float(data[0].norm(dim=2).max())).nats
     assert kl.nats["architecture"] == pytest.approx(math.log(7))
-    assert kl.nats["margin"] == pytest.approx(nats(round(2 * math.log2(kl.gamma))))
+    assert kl.nats["margin"] == pytest.approx(nats(round(2 * math.log2(kl.gamma or 0))))
     assert kl.nats["confidence"] == pytest.approx(-math.log(kl.delta))
     assert kl.nats["constants"] >= 3 * math.log(3)
     assert found.claim("bits").nats["architecture"] == pytest.approx(math.log(7))
 
 
 def test_promises_cost_nothing_and_are_held() -> None:
-    model = small(bias=False)
-    model.head.bias = None
+    model = LastState(nn.RNN(2, 3, batch_first=True, bias=False), bias=False).eval()
     data = labelled(model)
     norms = dict.fromkeys(("U", "W", "V"), 2.0)
     found = certify(model, data, iid=True, input_bound=1.0, longest=5, promised=norms)
@@ -108,6 +97,7 @@ def test_the_margin_is_one_of_the_grid_and_the_risk_is_the_share_within_it() -> 
     model = small()
     inputs, labels = labelled(model)
     found = certify(model, (inputs, labels), iid=True, input_bound=1.0, methods=CHEAP).claim("kl")
+    assert found.gamma is not None
     assert 2 * math.log2(found.gamma) == pytest.approx(round(2 * math.log2(found.gamma)), abs=1e-12)
     logits = model(inputs)
     margins = logits.gather(1, labels[:, None])[:, 0] - logits.gather(1, 1 - labels[:, None])[:, 0]
@@ -117,7 +107,7 @@ def test_the_margin_is_one_of_the_grid_and_the_risk_is_the_share_within_it() -> 
 def test_a_reference_near_by_is_worth_something() -> None:
     torch.manual_seed(3)
     begun = small(statewise.RNN)
-    model = Last(statewise.RNN(2, 3, batch_first=True)).eval()
+    model = LastState(statewise.RNN(2, 3, batch_first=True)).eval()
     model.load_state_dict({name: value + 1e-3 for name, value in begun.state_dict().items()})
     found = certify(model, labelled(model), iid=True, input_bound=1.0, reference=begun)
     assert found.claim("reference").nats["class"] < found.claim("kl").nats["class"] / 2
@@ -163,9 +153,10 @@ def test_a_model_that_shortens_its_inputs_needs_no_promise() -> None:
 
 
 def test_what_is_no_head_on_the_last_state_is_found_out() -> None:
-    class Mean(Last):
+    class Mean(LastState):
         def forward(self, inputs: Tensor) -> Tensor:
-            return self.head(self.layer(inputs)[0].mean(1))
+            logits: Tensor = self.head(self.layer(inputs)[0].mean(1))
+            return logits
 
     model = Mean(nn.RNN(2, 3, batch_first=True)).eval()
     found = certify(model, labelled(model), iid=True, input_bound=1.0)
@@ -260,14 +251,19 @@ def test_what_if_says_what_a_projection_is_worth() -> None:
     found = certify(model, labelled(model), iid=True, input_bound=1.0, longest=5, methods=CHEAP)
     change = next(change for change in found.what_if if change.change == "project U to 1.0")
     assert change.nats < -1
+    # The class whose norm is promised to be 1 is the one that the projection would lead to.
     with torch.no_grad():
         model.layer.weight_hh_l0.copy_(torch.eye(3))
-    # The same margin and the same risk, by a promise on what is to be compared.
-    after = certify(model, labelled(model), iid=True, input_bound=1.0, longest=5, methods=CHEAP)
-    scale = found.claim("kl").gamma / after.claim("kl").gamma
-    gained = found.claim("kl").nats["class"] - after.claim("kl").nats["class"]
-    if scale == 1:
-        assert gained == pytest.approx(-change.nats, rel=1e-9)
+    promised = {matrix.name: matrix.norm for matrix in found.matrices} | {"U": 1.0}
+    after = certify(model, labelled(model), iid=True, input_bound=1.0, longest=5, methods=["kl"], promised=promised)
+    gamma = found.claim("kl").gamma
+    assert gamma is not None
+    matrices = read_model(model).matrices
+    assert matrices is not None
+    network = network_class(matrices, steps=5, input_bound=1.0 + 1e-6, ledger=Ledger(promised=promised))
+    before = found.claim("kl").nats["class"]
+    assert network.profile().cover_nats(margin_scale(gamma)) - before == pytest.approx(change.nats, rel=1e-6)
+    assert {matrix.name: matrix.norm for matrix in after.matrices} == pytest.approx(promised, rel=1e-9)
 
 
 def test_the_sequences_that_are_needed_would_do() -> None:
@@ -308,6 +304,31 @@ def test_orders_without_a_guarantee_are_never_the_best() -> None:
     assert order is found.claims[-1]
     with pytest.raises(AssumptionError, match="no bound that applies"):
         certify(model, labelled(model), iid=True, input_bound=1.0, methods=["zhang-order"])
+
+
+def test_a_network_of_filters_has_a_class_of_its_own() -> None:
+    class Filters(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = statewise.ConvRNN(8, 3, batch_first=True)
+            self.head = statewise.ConvReadout(8, 3, 2)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            logits: Tensor = self.head(self.layer(inputs)[1][0])
+            return logits
+
+    model = Filters().double().eval()
+    inputs = torch.rand(2000, 5, 8, dtype=torch.float64) / 3
+    found = certify(model, (inputs, model(inputs).argmax(1)), iid=True, input_bound=1.0, longest=5)
+    assert [(matrix.name, matrix.rows, matrix.columns) for matrix in found.matrices] == [
+        ("U", 3, 1),
+        ("V", 3, 1),
+        ("W", 3, 1),
+    ]
+    assert found.claim("kl").nats["constants"] == 0
+    assert found.growth == pytest.approx(-0.5 * math.log(3))
+    assert "theorem-2" in {claim.name for claim in found.claims}
+    assert "free entries" in found.inapplicable["low-rank"]
 
 
 def test_our_classifier_of_tokens_needs_no_input_bound() -> None:

@@ -7,32 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import statewise
+from networks import LastState
 from statewise.bounds.bounded_inputs import BoundedInputs
 from statewise.bounds.matrices import NetworkMatrices
 from statewise.bounds.reading import read_model
 from statewise.bounds.recompute import recompute
 from statewise.errors import AssumptionError, DtypeError, NonFiniteError
 from statewise.models import ClassifierConfig, Lexicon, TaggerConfig
-
-
-class Classifier(nn.Module):
-    """What people write: a recurrent layer, its last state, a linear head."""
-
-    def __init__(self, layer: nn.Module, classes: int = 3, *, bias: bool = True, tokens: int | None = None) -> None:
-        super().__init__()
-        self.embedding = None if tokens is None else nn.Embedding(tokens, layer.input_size)
-        self.layer, self.dropout = layer, nn.Dropout(0.5)
-        self.head = nn.Linear(layer.hidden_size * (1 + layer.bidirectional), classes, bias=bias)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        values = inputs if self.embedding is None else self.embedding(inputs)
-        _, state = self.layer(values)
-        last = (state[0] if isinstance(state, tuple) else state)[-1 - self.layer.bidirectional :]
-        return self.head(self.dropout(torch.cat(tuple(last), dim=1)))
-
 
 LAYERS: dict[str, Any] = {
     "torch RNN": lambda **kw: nn.RNN(3, 4, batch_first=True, **kw),
@@ -54,7 +38,7 @@ def test_outputs_recomputed_from_the_matrices_agree(
     name: str, stack: dict[str, Any], bias: bool, dtype: torch.dtype
 ) -> None:
     """Known answer 24."""
-    model = Classifier(LAYERS[name](bias=bias, **stack), bias=bias).to(dtype).eval()
+    model = LastState(LAYERS[name](bias=bias, **stack), 3, bias=bias).to(dtype).eval()
     inputs = torch.randn(3, 7, 3, dtype=dtype)
     found = read_model(model).matrices
     assert found is not None
@@ -65,7 +49,7 @@ def test_outputs_recomputed_from_the_matrices_agree(
 
 
 def test_a_model_of_tokens_has_its_embedding_read() -> None:
-    model = Classifier(nn.GRU(3, 4, batch_first=True), tokens=6).double().eval()
+    model = LastState(nn.GRU(3, 4, batch_first=True), tokens=6).double().eval()
     words = torch.randint(6, (4, 5))
     found = read_model(model).matrices
     assert found is not None
@@ -89,7 +73,7 @@ def test_our_classifier_is_read_with_its_marks(cell: str, readout: str, start: b
 def test_constrained_weights_are_read_as_they_act() -> None:
     layer = statewise.RNN(3, 4, batch_first=True)
     statewise.weights.spectral_cap(layer, "weight_hh_l0", bound=0.1)
-    found = read_model(Classifier(layer).eval()).matrices
+    found = read_model(LastState(layer).eval()).matrices
     assert found is not None
     np.testing.assert_allclose(found.layers[0][0].states["state"], layer.weight_hh_l0.detach(), rtol=1e-6)
 
@@ -97,13 +81,13 @@ def test_constrained_weights_are_read_as_they_act() -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Classifier(statewise.PeepholeLSTM(3, 4)), "PeepholeLSTM"),
-        (lambda: Classifier(statewise.RNN(3, 4, nonlinearity="sigmoid")), "sigmoid"),
-        (lambda: Classifier(statewise.OrthogonalRNN(3, 4)), "modrelu"),
-        (lambda: Classifier(statewise.RNN(3, 4, transforms=statewise.Zoneout(0.1))), "Zoneout"),
-        (lambda: Classifier(statewise.GRU(3, 4, transforms=statewise.Centroids(3, temperature=1.0))), "Centroids"),
-        (lambda: Classifier(statewise.GRU(3, 4, reset_before=True)), "not covered"),
-        (lambda: Classifier(nn.LSTM(3, 4, proj_size=2)), "proj_size"),
+        (lambda: LastState(statewise.PeepholeLSTM(3, 4)), "PeepholeLSTM"),
+        (lambda: LastState(statewise.RNN(3, 4, nonlinearity="sigmoid")), "sigmoid"),
+        (lambda: LastState(statewise.OrthogonalRNN(3, 4)), "modrelu"),
+        (lambda: LastState(statewise.RNN(3, 4, transforms=statewise.Zoneout(0.1))), "Zoneout"),
+        (lambda: LastState(statewise.GRU(3, 4, transforms=statewise.Centroids(3, temperature=1.0))), "Centroids"),
+        (lambda: LastState(statewise.GRU(3, 4, reset_before=True)), "not covered"),
+        (lambda: LastState(nn.LSTM(3, 4, proj_size=2)), "proj_size"),
         (lambda: nn.Sequential(nn.LayerNorm(3), nn.RNN(3, 4), nn.Linear(4, 2)), "LayerNorm"),
         (lambda: nn.Sequential(nn.RNN(3, 4), nn.GRU(4, 4), nn.Linear(4, 2)), "2 recurrent layers"),
         (lambda: nn.Sequential(nn.RNN(3, 4), nn.Linear(9, 2)), "reads 9 numbers"),
@@ -119,11 +103,11 @@ def test_what_is_no_deterministic_classifier_is_refused() -> None:
     with pytest.raises(AssumptionError, match="dropout that is on"):
         read_model(_with_dropout_on())
     with pytest.raises(AssumptionError, match="training mode"):
-        read_model(Classifier(nn.RNN(3, 4)))
+        read_model(LastState(nn.RNN(3, 4)))
     with pytest.raises(AssumptionError, match="CRF head"):
         read_model(nn.Sequential(nn.LSTM(3, 4), nn.Linear(4, 5), statewise.heads.CRF(5)).eval())
     with pytest.raises(AssumptionError, match="one output"):
-        read_model(Classifier(nn.RNN(3, 4), classes=1).eval())
+        read_model(LastState(nn.RNN(3, 4), classes=1).eval())
     with pytest.raises(AssumptionError, match="sample"):
         read_model(ClassifierConfig(centroids=(3,), transition="sample").build(tokens=2, classes=2).eval())
 
@@ -135,7 +119,7 @@ def test_a_tagger_is_refused() -> None:
 
 
 def test_weights_that_are_not_finite_are_refused_by_name() -> None:
-    model = Classifier(nn.RNN(3, 4)).eval()
+    model = LastState(nn.RNN(3, 4)).eval()
     with torch.no_grad():
         model.layer.weight_hh_l0[1, 2] = float("nan")
     with pytest.raises(NonFiniteError, match=r"weight_hh_l0.*1 of 16"):
@@ -149,7 +133,7 @@ def test_only_modules_are_read() -> None:
 
 
 def test_bounded_inputs_are_within_their_bound_and_read_through() -> None:
-    inner = Classifier(nn.RNN(3, 4, batch_first=True)).eval()
+    inner = LastState(nn.RNN(3, 4, batch_first=True)).eval()
     model = BoundedInputs(inner, bound=0.5).eval()
     reading = read_model(model)
     assert reading.input_bound == 0.5
@@ -163,6 +147,6 @@ def test_bounded_inputs_are_within_their_bound_and_read_through() -> None:
 
 
 def _with_dropout_on() -> nn.Module:
-    model = Classifier(nn.RNN(3, 4)).eval()
+    model = LastState(nn.RNN(3, 4)).eval()
     model.dropout.train()
     return model
