@@ -177,7 +177,7 @@ def _bits(case: Case) -> Found:
     nats = {"weights": description.nats, **case.chosen, **case.confidence}
     claim = Claim(
         name="bits",
-        title=f"Occam certificate of the weights as they are stored, {description.entries:,} numbers",
+        title=f"Occam certificate of its {description.entries:,} weights as they are stored",
         origin="new",
         value=kl_inverse(case.seen.error, math.fsum(nats.values()) / case.seen.sequences),
         delta=case.delta,
@@ -201,7 +201,7 @@ def _automaton(case: Case) -> Found:
     parts = {"machine": found.description.total, **case.chosen, **case.confidence}
     claim = Claim(
         name="automaton",
-        title=f"Occam certificate of its automaton of {found.states} states",
+        title=f"Occam certificate of its automaton, {found.states} state{'s' * (found.states > 1)}",
         origin="new",
         value=kl_inverse(found.rate, math.fsum(parts.values()) / found.sequences),
         about=found.predictor.replace("the network as it is", NETWORK),

@@ -268,7 +268,8 @@ def quadratic_objective(loss: Tensor, divergence: Tensor, *, m: int, delta: floa
         delta: probability of failure.
 
     >>> float(quadratic_objective(torch.tensor(0.0), torch.tensor(0.0), m=1000)) > gibbs_bound(
-    ...     0.0, divergence=0.0, m=1000, delta=0.05)
+    ...     0.0, divergence=0.0, m=1000, delta=0.05
+    ... )
     True
     """
     c = (divergence + math.log(2 * math.sqrt(m) / delta)) / (2 * m)

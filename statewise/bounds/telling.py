@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statewise.bounds.certificate import percent
@@ -65,10 +65,12 @@ def _summary(certificate: Certificate) -> str:
 
 
 def _claims(certificate: Certificate) -> str:
-    head = ["bound", "value", "margin", "risk", "nats", "unclipped", "what it is"]
+    head = ["bound", "what it is", "value", "margin", "risk", "nats", "unclipped"]
     rows = [head, *(_claim(claim) for claim in certificate.claims)]
     split = sum(claim.guarantee for claim in certificate.claims)
-    return f"Bounds, of which {split} share delta = {certificate.delta:g}:\n" + _indented(aligned(rows).split("\n"))
+    return f"Bounds, of which {split} share delta = {certificate.delta:g}:\n" + _indented(
+        aligned(rows, left=2).split("\n")
+    )
 
 
 def _claim(claim: Claim) -> list[str]:
@@ -77,7 +79,7 @@ def _claim(claim: Claim) -> list[str]:
     kind = f"{claim.title} ({claim.origin}{'' if claim.guarantee else ', no guarantee'})"
     nats = f"{claim.total_nats:,.0f}" if claim.nats else "-"
     value = f"{claim.value:.4g}" if claim.guarantee else "-"
-    return [claim.name, value, gamma, f"{claim.risk:.4g}", nats, penalty, kind]
+    return [claim.name, kind, value, gamma, f"{claim.risk:.4g}", nats, penalty]
 
 
 def _matrices(certificate: Certificate) -> str:
@@ -90,6 +92,18 @@ def _matrices(certificate: Certificate) -> str:
     if rest:
         rows.append([f"{len(rest)} others", "", "", "", f"{sum(each.nats for each in rest):,.0f}"])
     return "Nats of each matrix:\n" + _indented(aligned(rows, left=2).split("\n"))
+
+
+def _by_reason(inapplicable: Mapping[str, str]) -> list[str]:
+    """What does not apply, a line for each reason.
+
+    >>> _by_reason({"kl": "no head", "dudley": "no head", "bits": "no weights"})
+    ['kl, dudley: no head', 'bits: no weights']
+    """
+    names: dict[str, list[str]] = {}
+    for name, why in inapplicable.items():
+        names.setdefault(why, []).append(name)
+    return [f"{', '.join(those)}: {why}" for why, those in names.items()]
 
 
 def _needed(certificate: Certificate) -> str:

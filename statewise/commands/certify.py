@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from statewise.commands.predict_classes import Line, Words
 from statewise.commands.shared import DEVICE, command_parser, find_device, split_list
 from statewise.commands.tagged import column
 from statewise.data import Images, LabelledFile, Sequences
-from statewise.errors import ArgumentError, DataError, RunFolderError
+from statewise.errors import ArgumentError, DataError, RunFolderError, StatewiseError
 from statewise.models import SequenceClassifier
 from statewise.train import load_classifier
 from statewise.train.telling import say
@@ -27,6 +28,12 @@ from statewise.train.telling import say
 NAME = "certificate.json"
 MEASURED: Literal["measured"] = "measured"
 BATCH = 1024
+_OPTIONS = ("delta", "iid", "input_bound", "longest", "promised", "methods", "data", "fresh")
+_REMEDIES = {
+    "iid": "Say --iid if the sequences are independent draws of one law. Windows of one stream, steps of one sequence "
+    "and augmented copies are not, and then there is no certificate.",
+    "longest": "Leave it out: then the longest is paid for.",
+}
 
 
 def parser() -> ArgumentParser:
@@ -73,17 +80,18 @@ def run(arguments: Any, console: Console) -> None:
     model, told = load_classifier(arguments.run, device=device)
     data = _sequences(arguments.data, model, told, of="--data")
     fresh = None if arguments.fresh is None else _sequences(arguments.fresh, model, told, of="--fresh")
-    found = certify(
-        model,
-        list(_batches(data, device)),
-        delta=arguments.delta,
-        iid=arguments.iid or None,
-        input_bound=_input_bound(arguments.input_bound, data),
-        longest=arguments.longest,
-        promised=_numbers(arguments.promise),
-        fresh=None if fresh is None else list(_batches(fresh, device)),
-        methods=split_list(arguments.methods) or None,
-    )
+    with _in_our_words():
+        found = certify(
+            model,
+            list(_batches(data, device)),
+            delta=arguments.delta,
+            iid=arguments.iid or None,
+            input_bound=_input_bound(arguments.input_bound, data),
+            longest=arguments.longest,
+            promised=_numbers(arguments.promise),
+            fresh=None if fresh is None else list(_batches(fresh, device)),
+            methods=split_list(arguments.methods) or None,
+        )
     out = Path(arguments.out) if arguments.out else Path(arguments.run) / NAME
     out.parent.mkdir(parents=True, exist_ok=True)
     found.save(out)
@@ -92,6 +100,19 @@ def run(arguments: Any, console: Console) -> None:
     )
     if arguments.format == "text":
         say(console, f"\nWritten: {out}")
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """A region whose errors speak of options, not of arguments."""
+    try:
+        yield
+    except StatewiseError as error:
+        _, _, name = error.where.partition("certify.")
+        if name.split(",")[0] not in _OPTIONS:
+            raise
+        where = f"--{name.replace('_', '-')}"
+        raise error.told(where=where, remedy=_REMEDIES.get(name, error.remedy)) from None
 
 
 def _sequences(asked: str | None, model: SequenceClassifier, told: Mapping[str, Any], *, of: str) -> Any:
