@@ -159,6 +159,7 @@ def pixel_prototypes(model: Network, images: Pictures, *, layer: int = 0, batch:
         layer: whose centroids.
         batch: pictures at once.
     """
+    _check_pixels(images)
     classes, k = images.classes, number_of_centroids(model, layer)
     sums = torch.zeros(len(classes), images.height * images.width, k, dtype=torch.float64)
     counts = torch.zeros(len(classes), dtype=torch.int64)
@@ -184,6 +185,7 @@ def image_maps(
         indices: which.
         layer: whose centroids.
     """
+    _check_pixels(images)
     inputs, lengths, _ = images.padded(indices)
     check_layer(model, layer, centroids=True)
     trace = model.states(inputs.to(next(model.parameters()).device), lengths, collect=("probabilities",))
@@ -191,6 +193,12 @@ def image_maps(
     assert probabilities is not None
     pictures = _maps(inputs.double().cpu().numpy()[..., :1], images)[:, 0]
     return pictures, _maps(probabilities.double().cpu().numpy(), images)
+
+
+def _check_pixels(images: Pictures) -> None:
+    """Refuse pictures that are read row by row: there a centroid belongs to a row, and to no pixel of it."""
+    if getattr(images, "by", "pixels") != "pixels":
+        raise ArgumentError(where="images", got=f"pictures read by {images.by}", wanted="pictures read pixel by pixel")  # type: ignore[attr-defined]
 
 
 def _maps(values: Float[np.ndarray, "rows steps k"], images: Pictures) -> Float[np.ndarray, "rows k height width"]:

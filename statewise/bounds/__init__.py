@@ -5,7 +5,7 @@ you want                       use
 =============================  ==================================================================================
 a proof about a trained net    :func:`certify`, which tries all that follows and keeps the best
 a proof about an automaton     :func:`certify_extraction`, :func:`certify_automaton`
-weights that are cheap to say  :func:`quantise_`, :func:`describe`; :class:`~statewise.train.Quantised` in training
+weights that are cheap to say  :func:`quantise_`, :func:`describe`; :class:`~statewise.train.RoundedWeights`
 inputs that have a bound       :class:`BoundedInputs`
 to compare bounds on paper     :class:`ElmanConstants`, :class:`NetworkClass`, :data:`BOUNDS`
 =============================  ==================================================================================

@@ -18,6 +18,7 @@ from statewise.errors import ArgumentError, AssumptionError
 from statewise.models import SequenceClassifier
 from statewise.models.views import resting_view
 
+_HOST = 2**16  # entries of a matrix up to which a decomposition is done sooner on the host than launched on a device
 _LARGEST = {"tanh": 1.0, "relu": math.inf, "identity": math.inf}
 
 
@@ -118,47 +119,63 @@ def smallest_class(model: Any, *, steps: int, input_bound: float | None) -> Clas
         steps: as for :func:`smooth_cover_nats`.
         input_bound: likewise.
     """
-    cell, embedding = model.layer.cell, model.embedding
-    kind = cell.name.lower()
-    if (embedding is None) == (input_bound is None):
-        got = "no bound" if embedding is None else f"{input_bound} for a network of tokens"
-        wanted = "the greatest length of an input" if embedding is None else "None: its rows are the inputs"
-        raise ArgumentError(where="input_bound", got=got, wanted=wanted)
-    W, U, bias, inner = (
-        _by_gate(getattr(model.layer, f"{name}_l0"), GATES[kind])
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    )
-    row_bound = _longest(embedding.weight) if embedding is not None else W[GATES[kind][0]].new_tensor(input_bound)
-    matrices: dict[str, Tensor] = {}
-    gates: dict[str, tuple[Scalar, Scalar]] = {}
-    for gate in GATES[kind]:
-        # The reset gate of a GRU multiplies the second bias of the candidate: there it belongs to the state.
-        beside_state = kind == "gru" and gate == "candidate"
-        first = bias[gate] if beside_state else bias[gate] + inner[gate]
-        name = "" if kind == "rnn" else f" {gate}"
-        matrices[f"W{name}"] = torch.column_stack([W[gate], first])
-        matrices[f"U{name}"] = torch.column_stack([U[gate], inner[gate]]) if beside_state else U[gate]
-        if gate in SIGMOID:
-            reach = _longest(W[gate]) * row_bound + U[gate].abs().sum(1).amax()
-            gates[gate] = torch.sigmoid(first.amax() + reach), torch.sigmoid((-first).amax() + reach)
-    head = model.head.weight.double()
-    matrices["V"] = head if model.head.bias is None else torch.column_stack([head, model.head.bias.double()])
+    cell, kind = model.layer.cell, model.layer.cell.name.lower()
+    longest = _longest_input(model, input_bound)
+    matrices, gates = _matrices(model.layer, kind, longest)
+    matrices["V"] = _folded(model.head.weight.to(longest), model.head.bias)
     norms = {name: spectral_norm(matrix) for name, matrix in matrices.items()}
     sizes = {name: matrix.numel() for name, matrix in matrices.items()}
     layer = Norms(
         kind=kind,
         hidden=model.layer.hidden_size,
         steps=steps + _marks(model),
-        log_input=_with_one(log_of(row_bound)),
+        log_input=_with_one(log_of(longest)),
         norms=norms,
         gates=gates,
         row_sum=matrices["U candidate"].abs().sum(1).amax() if kind == "gru" else None,
         state_bias=kind == "gru",
         largest=_LARGEST[cell.nonlinearity] if kind == "rnn" else 1.0,
     )
-    if embedding is not None:
-        norms["embedding"], sizes["embedding"] = row_bound, embedding.weight.numel()
+    if model.embedding is not None:
+        norms, sizes = {**norms, "embedding": longest}, {**sizes, "embedding": model.embedding.weight.numel()}
     return Class(layer=layer, norms=norms, parameters=sizes, head_bias=model.head.bias is not None)
+
+
+def _longest_input(model: Any, input_bound: float | None) -> Scalar:
+    """The greatest length of an input, in float64, where all of the class is computed."""
+    embedding = model.embedding
+    if (embedding is None) == (input_bound is None):
+        got = "no bound" if embedding is None else f"{input_bound} for a network of tokens"
+        wanted = "the greatest length of an input" if embedding is None else "None: its rows are the inputs"
+        raise ArgumentError(where="input_bound", got=got, wanted=wanted)
+    place = "cpu" if model.layer.weight_hh_l0.numel() <= _HOST else model.head.weight.device
+    if embedding is None:
+        return torch.tensor(input_bound, dtype=torch.float64, device=place)
+    return _longest(embedding.weight.to(place, torch.float64))
+
+
+def _matrices(layer: Any, kind: str, longest: Scalar) -> tuple[dict[str, Tensor], dict[str, tuple[Scalar, Scalar]]]:
+    """The matrices of a layer by name, biases as columns, and how far its gates open and shut."""
+    matrices: dict[str, Tensor] = {}
+    gates: dict[str, tuple[Scalar, Scalar]] = {}
+    stacked = (
+        getattr(layer, f"{name}_l0").to(longest).chunk(len(GATES[kind]))
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    for gate, W, U, bias, inner in zip(GATES[kind], *stacked, strict=True):
+        # The reset gate of a GRU multiplies the second bias of the candidate: there it belongs to the state.
+        beside_state = kind == "gru" and gate == "candidate"
+        first = bias if beside_state else bias + inner
+        name = "" if kind == "rnn" else f" {gate}"
+        matrices |= {f"W{name}": _folded(W, first), f"U{name}": _folded(U, inner if beside_state else None)}
+        if gate in SIGMOID:
+            reach = _longest(W) * longest + U.abs().sum(1).amax()
+            gates[gate] = torch.sigmoid(first.amax() + reach), torch.sigmoid((-first).amax() + reach)
+    return matrices, gates
+
+
+def _folded(weight: Tensor, bias: Tensor | None) -> Tensor:
+    return weight if bias is None else torch.column_stack([weight, bias.to(weight)])
 
 
 def spectral_norm(matrix: Float[Tensor, "rows columns"]) -> Scalar:
@@ -183,13 +200,9 @@ def _marks(model: SequenceClassifier) -> int:
     return started + (model.config.readout == "u_end")
 
 
-def _by_gate(stacked: Tensor, gates: tuple[str, ...]) -> dict[str, Tensor]:
-    return dict(zip(gates, stacked.double().chunk(len(gates)), strict=True))
-
-
 def _longest(rows: Float[Tensor, "rows columns"]) -> Scalar:
     """The length of the longest row."""
-    longest: Tensor = torch.linalg.vector_norm(rows.double(), dim=1).amax()
+    longest: Tensor = torch.linalg.vector_norm(rows, dim=1).amax()
     return longest
 
 

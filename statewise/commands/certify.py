@@ -22,7 +22,7 @@ from statewise.commands.tagged import column
 from statewise.data import Images, LabelledFile, Sequences
 from statewise.errors import ArgumentError, DataError, RunFolderError, StatewiseError
 from statewise.models import SequenceClassifier
-from statewise.train import load_classifier
+from statewise.train import callbacks_of, load_classifier, promises
 from statewise.train.telling import say
 
 NAME = "certificate.json"
@@ -54,7 +54,8 @@ def parser() -> ArgumentParser:
     add("--input-bound", type=str, help="of numbers: the greatest length of a step, known before the data was seen; or "
         f'"{MEASURED}": paid for, and longer ones count as errors. Pictures have theirs')  # fmt: skip
     add("--longest", type=int, help="the most steps of a sequence, known before the data was seen; else paid for")
-    add("--promise", type=str, default="", help="norms fixed before training, such as U=1,W=3,V=3; else paid for")
+    add("--promise", type=str, default="", help="norms fixed before training, such as U=1,W=3,V=3, beside those "
+        "that the run was projected to; all others are paid for")  # fmt: skip
     add("--methods", type=str, default="", help=f"some of {', '.join(METHODS)}; else all that apply")
     add("--format", choices=("text", "json"), default="text", help="how it is printed")
     add("--out", type=str, help=f"the file it is written to; else {NAME} in the folder of the run")
@@ -88,7 +89,7 @@ def run(arguments: Any, console: Console) -> None:
             iid=arguments.iid or None,
             input_bound=_input_bound(arguments.input_bound, data),
             longest=arguments.longest,
-            promised=_numbers(arguments.promise),
+            promised={**promises(callbacks_of(told), model), **_numbers(arguments.promise)},
             fresh=None if fresh is None else list(_batches(fresh, device)),
             methods=split_list(arguments.methods) or None,
         )

@@ -15,11 +15,13 @@ from rich.console import Console
 from statewise.commands.automaton import learn
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
+from statewise.commands.for_certificate import ForCertificate, asked_for, callbacks_from, refuse_for_automaton
 from statewise.commands.going_on import refuse_taken, told_before
 from statewise.commands.judged import tell_sets
-from statewise.commands.labelled import FILES, UNITS, WORDS, Labelled, read_examples
+from statewise.commands.labelled import FILES, MADE, UNITS, WORDS, Labelled, read_examples
 from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread
 from statewise.data import Images
+from statewise.data.images import BY
 from statewise.errors import ArgumentError
 from statewise.models import ClassifierConfig
 from statewise.train import ClassifierResult, ClassifierSettings, train_classifier
@@ -56,6 +58,8 @@ def parser() -> ArgumentParser:
     add("--limit", type=int, help="the most words that are known; the others are one")
     add("--truncate", type=int, help="how many words of a text are kept, the last ones")
     add("--alphabet", type=str, help="the symbols of regex:PATTERN, if they are more than it names")
+    add("--by", choices=BY, help="what a step reads of a picture: pixels, one after the other, or whole rows (default: "
+        "pixels)")  # fmt: skip
     add("--automaton", action="store_true", help="learn an exact automaton of the examples: noise that grows, lengths "
         "that grow, and new starts")  # fmt: skip
     add("--out", type=str, help="the folder of the run; else runs/ and the name of the examples")
@@ -66,6 +70,7 @@ def parser() -> ArgumentParser:
     add("--quiet", action="store_true", help="print the result only")
     add_fields(made, ClassifierConfig, title="the model", defaults=DEFAULTS)
     add_fields(made, ClassifierSettings, title="its training", defaults={})
+    add_fields(made, ForCertificate, title="training for a certificate", defaults={})
     return made
 
 
@@ -77,6 +82,7 @@ def run(asked: Any, console: Console) -> None:
         console: where to print.
     """
     if asked.automaton:
+        refuse_for_automaton(asked)
         learn(asked, source_of(asked, {}), console)
         return
     device = find_device(asked.device)
@@ -90,6 +96,7 @@ def run(asked: Any, console: Console) -> None:
     told = None if asked.quiet else console
     say(told, describe_run(config, settings, examples, device, folder))
     options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source, "console": told}
+    options["callbacks"] = callbacks_from(asked, there, examples.train)
     few = device.type == "cpu" and config.hidden <= SMALL
     with one_thread(few), _way_on(folder, console), curves(folder, wanted=asked.tensorboard) as write:
         sets = (examples.train, examples.valid, examples.tests)
@@ -109,7 +116,7 @@ def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None and value < 1:
             raise ArgumentError(where=f"--{name}", got=value, wanted="a whole number >= 1")
     before = there.get("source", {})
-    names = ("data", *FILES, "alphabet")
+    names = ("data", *FILES, *MADE)
     found = {name: getattr(asked, name) or before.get(name) for name in names}
     if found["data"] is None:
         raise ArgumentError(
@@ -137,8 +144,12 @@ def config_of(asked: Any, there: Mapping[str, Any], examples: Labelled) -> Class
     if there:
         return ClassifierConfig(**{**there, "centroids": tuple(there["centroids"]), **given})
     usual = {**DEFAULTS, **(REGULAR if examples.language is not None else {})}
+    by_norms = asked_for(asked)
+    if by_norms is not None and by_norms.norms:
+        usual["centroids"] = ()
     if isinstance(examples.train, Images):
-        usual["readout"] = "hc" if given.get("cell") in MEMORY else "h"
+        memory = given.get("cell") in MEMORY and not (by_norms is not None and by_norms.norms)
+        usual["readout"] = "hc" if memory else "h"
     return ClassifierConfig(**{**usual, **given})
 
 
@@ -147,9 +158,11 @@ def describe_run(
 ) -> str:
     """A run in two lines, before it begins."""
     sizes = f"{len(examples.train):,} examples to train on, {len(examples.valid):,} to choose by"
-    kinds = f"{len(examples.train.classes)} classes"
-    if not isinstance(examples.train, Images):
-        kinds += f", {len(examples.train.symbols):,} symbols"
+    kinds = f"{len(examples.train.classes)} classes, "
+    if isinstance(examples.train, Images):
+        kinds += f"{examples.train.steps:,} steps of {examples.train.features}"
+    else:
+        kinds += f"{len(examples.train.symbols):,} symbols"
     states = "no centroids"
     if any(config.centroids):
         counts = " and ".join(map(str, config.centroids_of_layers))

@@ -31,6 +31,9 @@ from statewise.errors import ArgumentError, DataError
 #: What may be said of a file of the user's, besides its name.
 FILES = ("valid", "test", "label", "text", "unit", "limit", "truncate")
 WORDS = ("limit", "truncate")  # what may be said of words only
+#: What may be said of examples that are no file of the user's: of a regular expression, and of pictures.
+MADE = ("alphabet", "by")
+PICTURES = ("mnist", "permuted-mnist", "fashion-mnist")
 UNITS = ("auto", "characters", "symbols", "words")
 SAMPLE = "tomita:4"
 HELD = 0.1  # of the examples, where no file is named to choose by
@@ -61,7 +64,7 @@ def read_examples(source: Mapping[str, Any], *, seed: int, hold: bool = True) ->
 
     Args:
         source: ``data``, and for a file of the user's ``valid``, ``test``, ``label``, ``text``, ``unit``, ``limit`` and
-            ``truncate``, for a regular expression ``alphabet``.
+            ``truncate``, for a regular expression ``alphabet``, for pictures ``by``.
         seed: of what is drawn: words of a language, and the examples that are held back.
         hold: whether some examples of a file are held back where no others are named to choose by; else all are trained
             on, and ``valid`` is ``train``.
@@ -70,7 +73,7 @@ def read_examples(source: Mapping[str, Any], *, seed: int, hold: bool = True) ->
     kind, _, rest = (SAMPLE if data == "sample" else data).partition(":")
     if kind in _MADE and not Path(data).is_file():
         found = _MADE[kind](rest, source, seed)
-        _refuse_idle(source, data, allowed=("alphabet",) if kind == "regex" else ())
+        _refuse_idle(source, data, allowed=("alphabet",) if kind == "regex" else ("by",) if kind in PICTURES else ())
         return found
     if Path(data).expanduser().is_file():
         _refuse_idle(source, data, allowed=FILES)
@@ -114,15 +117,21 @@ def _task(name: str, sets: TaskSets[Any]) -> Labelled:
     return Labelled(name, sets.train, sets.valid, dict(sets.tests))
 
 
+def _pictures(name: str, source: Mapping[str, Any], permute: int | None = None) -> Labelled:
+    by = source.get("by") or "pixels"
+    shown = name if permute is None else f"permuted-{name}"
+    return _task(shown if by == "pixels" else f"{shown}-{by}", image_sets(name, permute=permute, by=by))
+
+
 _MADE: Mapping[str, Callable[[str, Mapping[str, Any], int], Labelled]] = {
     "tomita": _tomita,
     "regex": _regex,
     "parentheses": lambda _, __, seed: _task("parentheses", parentheses_sets("large", seed=seed)),
     "parentheses-small": lambda _, __, seed: _task("parentheses-small", parentheses_sets("small", seed=seed)),
     "palindromes": lambda _, __, seed: _task("palindromes", palindrome_sets(seed=seed)),
-    "mnist": lambda _, __, seed: _task("mnist", image_sets("mnist")),
-    "permuted-mnist": lambda _, __, seed: _task("permuted-mnist", image_sets("mnist", permute=seed)),
-    "fashion-mnist": lambda _, __, seed: _task("fashion-mnist", image_sets("fashion-mnist")),
+    "mnist": lambda _, source, __: _pictures("mnist", source),
+    "permuted-mnist": lambda _, source, seed: _pictures("mnist", source, seed),
+    "fashion-mnist": lambda _, source, __: _pictures("fashion-mnist", source),
     "imdb": lambda _, __, seed: _task("imdb", imdb_sets(seed=seed)),
 }
 
@@ -182,7 +191,7 @@ def _symbols(rows: Mapping[str, list[Row]], files: Mapping[str, Path], *, split:
 
 
 def _refuse_idle(source: Mapping[str, Any], data: str, *, allowed: tuple[str, ...]) -> None:
-    idle = [f"--{name}" for name in (*FILES, "alphabet") if source.get(name) and name not in allowed]
+    idle = [f"--{name}" for name in (*FILES, *MADE) if source.get(name) and name not in allowed]
     if idle:
         raise ArgumentError(
             where=f"--data {data}",

@@ -18,9 +18,9 @@ from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
 from statewise.recipes.examples import ExampleCase
 from statewise.recipes.lines import Made, Step, group
-from statewise.recipes.mixing import MixingCase
 from statewise.recipes.request import PLACEMENTS
 from statewise.recipes.results import write_results
+from statewise.recipes.studies import StudyCase
 from statewise.report import Table, compare_with_published, plot_curves
 from statewise.report.comparison import curves
 from statewise.report.pictures import draw_pictures
@@ -108,8 +108,8 @@ def run(arguments: Any, console: Console) -> None:
 
 def _small(step: Step) -> bool:
     """Whether a network is so small that one thread is faster than several."""
-    if isinstance(step, MixingCase):
-        return bool(step.settings.hidden <= SMALL)
+    if isinstance(step, StudyCase):
+        return bool(getattr(step.settings, "hidden", 0) <= SMALL)
     return isinstance(step, ExampleCase) and step.config.hidden <= SMALL
 
 

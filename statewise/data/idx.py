@@ -6,6 +6,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -84,15 +85,21 @@ def read_images(folder: Path | str, split: str, *, classes: Sequence[str] = DIGI
 
 
 def image_sets(
-    name: str, *, data: Path | str | None = None, valid: int = 5000, permute: int | None = None
+    name: str,
+    *,
+    data: Path | str | None = None,
+    valid: int = 5000,
+    permute: int | None = None,
+    by: str = "pixels",
 ) -> TaskSets[Images]:
-    """MNIST or Fashion-MNIST, read pixel by pixel (Wang & Niepert 2019, Table 7 and Section 5).
+    """MNIST or Fashion-MNIST, read pixel by pixel (Wang & Niepert 2019, Table 7 and Section 5), or row by row.
 
     Args:
         name: ``"mnist"`` or ``"fashion-mnist"``.
         data: where it is; see `find_data_set`.
         valid: how many of the 60,000 pictures to train on, the last ones, are kept to choose by; 0 for none.
         permute: a seed; all pictures are then read in one random order, which is kept with them. None: row by row.
+        by: what a step is: "pixels", one grey value, or "rows", a whole row of them.
     """
     if name not in ("mnist", "fashion-mnist"):
         raise ArgumentError(where="image_sets.name", got=name, wanted="'mnist' or 'fashion-mnist'")
@@ -103,6 +110,7 @@ def image_sets(
         raise ArgumentError(where="image_sets.valid", got=valid, wanted=f"0 to {len(train) - 1}")
     if permute is not None:
         train, test = train.permuted(seed=permute), test.permuted(seed=permute)
+    train, test = replace(train, by=by), replace(test, by=by)
     cut = len(train) - valid
     held = train.select(slice(cut, None)) if valid else None
     return TaskSets(train.select(slice(cut)), held, {"test": test})

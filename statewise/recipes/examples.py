@@ -16,7 +16,7 @@ from statewise.models import ClassifierConfig
 from statewise.models.steps import StepConfig
 from statewise.recipes.lines import Made, SeededCase, override
 from statewise.train import ClassifierSettings, RunFolder, train_classifier, train_steps
-from statewise.train.classify_folder import about_examples, describe_examples
+from statewise.train.classify_folder import about_examples, describe_examples, sizes_of
 from statewise.train.classify_run import may_differ
 from statewise.train.run import differences
 from statewise.train.settings import as_json, defaults_of
@@ -159,16 +159,13 @@ def finished(case: ExampleCase, sets: Sets, folder: Path) -> Scored | None:
 
 
 @cache
-def _parameters(config: ClassifierConfig | StepConfig, tokens: int | None, classes: int) -> int:
-    inputs: dict[str, Any] = {"features": 1} if tokens is None else {"tokens": tokens}
-    model = config.build(**inputs, classes=classes, generator=torch.Generator())
+def _parameters(config: ClassifierConfig | StepConfig, **sizes: Any) -> int:
+    model = config.build(**sizes, generator=torch.Generator())
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _scored(case: ExampleCase, sets: Sets, records: Sequence[Mapping[str, Any]]) -> Scored:
     curve, last = [_numbers(record) for record in records if "epoch" in record], records[-1]
-    about = about_examples(sets.train)
-    tokens = None if about["symbols"] is None else len(about["symbols"])
     return Scored(
         name=case.name,
         line=case.line,
@@ -179,7 +176,7 @@ def _scored(case: ExampleCase, sets: Sets, records: Sequence[Mapping[str, Any]])
         epochs=len(curve),
         seconds=last["seconds"],
         curve=curve,
-        parameters=_parameters(case.config, tokens, len(about["classes"])),
+        parameters=_parameters(case.config, **sizes_of(about_examples(sets.train))),
     )
 
 

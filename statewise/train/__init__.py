@@ -2,10 +2,13 @@
 
 from statewise.train.adapting import dynamic_perplexity, language_statistics
 from statewise.train.averaging import Averaging, NonMonotone
+from statewise.train.callback_kinds import callbacks_of, promises
+from statewise.train.callbacks import Callback
 from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.classify import load_classifier, load_steps, train_classifier, train_steps
 from statewise.train.classify_run import ClassifierResult, Judged, save_classifier
 from statewise.train.classify_settings import ClassifierSettings
+from statewise.train.cover import CoverPenalty
 from statewise.train.curriculum import Curriculum, NoiseRamp, temperature_at
 from statewise.train.driver import Checkpoints
 from statewise.train.dynamic import dynamic_evaluation, gradient_statistics
@@ -17,6 +20,8 @@ from statewise.train.language import LanguageTraining, Update
 from statewise.train.plan import CaptureError, CaptureWarning, StepPlan
 from statewise.train.precision import precisely
 from statewise.train.progress import Progress
+from statewise.train.projection import SpectralProjection
+from statewise.train.rounding import RoundedWeights
 from statewise.train.run import RunFolder
 from statewise.train.schedules import Divide, EarlyStopping
 from statewise.train.settings import TrainingSettings
@@ -31,11 +36,13 @@ from statewise.train.watch import Watch
 __all__ = [
     "AUTOMATON",
     "Averaging",
+    "Callback",
     "CaptureError",
     "CaptureWarning",
     "Checkpoints",
     "ClassifierResult",
     "ClassifierSettings",
+    "CoverPenalty",
     "Curriculum",
     "Divide",
     "EarlyStopping",
@@ -48,7 +55,9 @@ __all__ = [
     "NoiseRamp",
     "NonMonotone",
     "Progress",
+    "RoundedWeights",
     "RunFolder",
+    "SpectralProjection",
     "StepPlan",
     "TagMeasured",
     "TaggerResult",
@@ -60,6 +69,7 @@ __all__ = [
     "Update",
     "Watch",
     "build_optimizer",
+    "callbacks_of",
     "dynamic_evaluation",
     "dynamic_perplexity",
     "evaluate_stream",
@@ -72,6 +82,7 @@ __all__ = [
     "load_steps",
     "load_tagger",
     "precisely",
+    "promises",
     "save_classifier",
     "temperature_at",
     "train_classifier",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from statewise.data import Copying, Images, Sequences
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.models.steps import StepClassifier, StepConfig
-from statewise.train.classify_folder import about_examples, read_about
+from statewise.train.callbacks import Callback
+from statewise.train.classify_folder import about_examples, read_about, sizes_of
 from statewise.train.classify_run import ClassifierResult, ExampleRun
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.driver import Checkpoints
@@ -40,6 +41,7 @@ def train_classifier(
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
     weights: Mapping[str, Tensor] | None = None,
     source: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> ClassifierResult:
     """Train a classifier in a folder of its own, validate it after every epoch, and test the best.
 
@@ -64,6 +66,8 @@ def train_classifier(
         on_epoch: called with the record of each epoch.
         weights: what the model begins with; None for fresh ones.
         source: where the examples came from, kept with the run's settings.
+        callbacks: what acts on the weights: :class:`SpectralProjection`, :class:`CoverPenalty`, :class:`Quantised`, or
+            a :class:`Callback` of one's own. They are kept with the run's settings; a step with them is not captured.
 
     >>> import tempfile
     >>> words = [format(n, "b") for n in range(64)]
@@ -81,10 +85,10 @@ def train_classifier(
     about = about_examples(train)
 
     def build(generator: torch.Generator) -> SequenceClassifier:
-        return config.build(**_sizes(about), symbols=about["symbols"], generator=generator)
+        return config.build(**sizes_of(about), symbols=about["symbols"], generator=generator)
 
     options = {"device": device, "resume": resume, "checkpoints": checkpoints, "graph": graph, "console": console}
-    options |= {"on_epoch": on_epoch, "weights": weights, "source": source}
+    options |= {"on_epoch": on_epoch, "weights": weights, "source": source, "callbacks": callbacks}
     run: ExampleRun[SequenceClassifier] = ExampleRun(CLASSES, config, settings, build, about)
     return run(train, valid, tests, folder, **options)
 
@@ -114,7 +118,7 @@ def train_steps(
     about = about_examples(train)
 
     def build(generator: torch.Generator) -> StepClassifier:
-        return config.build(**_sizes(about), generator=generator)
+        return config.build(**sizes_of(about), generator=generator)
 
     run: ExampleRun[StepClassifier] = ExampleRun(STEPS, config, settings, build, about)
     return run(train, valid, tests, folder, **options)
@@ -125,12 +129,14 @@ def load_classifier(
 ) -> tuple[SequenceClassifier, dict[str, Any]]:
     """The best model of a run, and what the run was told; under "examples" its classes, alphabet, order of pixels.
 
+    Under "callbacks" are those that acted on its weights, if any did.
+
     Args:
         folder: of the run.
         device: where the model goes.
     """
     about, told, state, model = _stored(folder, CLASSES)
-    built = ClassifierConfig(**model).build(**_sizes(about), symbols=about["symbols"])
+    built = ClassifierConfig(**model).build(**sizes_of(about), symbols=about["symbols"])
     built.load_state_dict(state)
     return built.to(device).eval(), told
 
@@ -143,7 +149,7 @@ def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tup
         device: where the model goes.
     """
     about, told, state, model = _stored(folder, STEPS)
-    built = StepConfig(**model).build(**_sizes(about))
+    built = StepConfig(**model).build(**sizes_of(about))
     built.load_state_dict(state)
     return built.to(device).eval(), told
 
@@ -160,16 +166,11 @@ def _stored(folder: Path | str, task: Task) -> tuple[dict[str, Any], dict[str, A
     return about, {**told, "examples": about}, state, model
 
 
-def _sizes(about: Mapping[str, Any]) -> dict[str, Any]:
-    inputs = {"features": 1} if about["symbols"] is None else {"tokens": len(about["symbols"])}
-    return {**inputs, "classes": len(about["classes"])}
-
-
 def _check_like(train: Examples, other: Examples, name: str) -> None:
     """Refuse a set that is empty, or made of other symbols or classes."""
     if len(other) == 0:
         raise ArgumentError(where=name, got="no examples", wanted="at least one")
-    for what in ("symbols", "classes", "height", "width", "permutation"):
+    for what in ("symbols", "classes", "height", "width", "by", "permutation"):
         mine, yours = (about_examples(examples).get(what) for examples in (train, other))
         if mine != yours:
             raise ArgumentError(

@@ -19,7 +19,7 @@ class Batch(NamedTuple):
     """Some examples.
 
     Attributes:
-        inputs: tokens (batch, steps), or numbers (batch, steps, 1); on the device.
+        inputs: tokens (batch, steps), or numbers (batch, steps, features); on the device.
         lengths: of each, on the CPU; None where all examples of the set have one length.
         targets: the class of each, or of each step; on the device.
         steps: how many steps they have together.
@@ -45,7 +45,8 @@ class OnDevice:
     """
 
     def __init__(self, examples: Sequences | Images | Copying, device: torch.device) -> None:
-        self.device, self.pictures = device, isinstance(examples, Images)
+        self.device = device
+        self._shape = (examples.steps, examples.features) if isinstance(examples, Images) else None
         self.least = 0
         if isinstance(examples, Sequences):
             self.lengths, content, starts, targets = _sequences(examples)
@@ -77,9 +78,9 @@ class OnDevice:
         """
         lengths = self.lengths[places]
         targets, steps = self.targets[rows].long(), int(lengths.sum())
-        if self.pictures:
-            values = self._content[rows].to(torch.float32).div_(255).unsqueeze(-1)
-            return Batch(values, None, targets, steps)
+        if self._shape is not None:
+            values = self._content[rows].to(torch.float32).div_(255)
+            return Batch(values.unflatten(1, self._shape), None, targets, steps)
         tokens = self._tokens(rows, int(lengths.max(initial=0)))
         return Batch(tokens, torch.from_numpy(lengths) if self.ragged else None, targets, steps)
 

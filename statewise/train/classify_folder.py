@@ -35,7 +35,23 @@ def about_examples(examples: Any) -> dict[str, Any]:
         return {**found, "symbols": list(examples.symbols)}
     order = examples.permutation
     found |= {"symbols": None, "height": examples.height, "width": examples.width}
-    return {**found, "permutation": None if order is None else order.tolist()}
+    found |= {"permutation": None if order is None else order.tolist()}
+    # Only where it is said: the runs of before know of pixels alone.
+    return found if examples.by == "pixels" else {**found, "by": examples.by}
+
+
+def sizes_of(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of such examples is built with: how many tokens or features, and how many classes.
+
+    Args:
+        about: what :func:`about_examples` gave.
+
+    >>> sizes_of({"symbols": None, "classes": ["0", "1"], "height": 28, "width": 14, "by": "rows"})
+    {'features': 14, 'classes': 2}
+    """
+    features = about["width"] if about.get("by") == "rows" else 1
+    inputs = {"features": features} if about["symbols"] is None else {"tokens": len(about["symbols"])}
+    return {**inputs, "classes": len(about["classes"])}
 
 
 def describe_examples(train: Any, valid: Any, tests: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +65,7 @@ def describe_examples(train: Any, valid: Any, tests: Mapping[str, Any]) -> dict[
     about = about_examples(train)
     sizes = {"kind": about["kind"], "classes": len(about["classes"])}
     sizes |= {"symbols": None if about["symbols"] is None else len(about["symbols"])}
+    sizes |= {"by": about["by"]} if "by" in about else {}
     sizes |= {"alphabet": f"{zlib.crc32(json.dumps(about).encode()):08x}"}
     parts = {"train": _counted(train), "valid": _counted(valid)}
     return {**sizes, **parts, "tests": {name: _counted(each) for name, each in tests.items()}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -15,6 +15,7 @@ from statewise.data import Sequences
 from statewise.errors import RunFolderError
 from statewise.models import SequenceClassifier
 from statewise.models.steps import StepClassifier
+from statewise.train.callbacks import Callback, Callbacks
 from statewise.train.classify_data import OnDevice
 from statewise.train.classify_folder import about_examples, describe_examples, write_about
 from statewise.train.classify_settings import ClassifierSettings
@@ -129,20 +130,25 @@ class ExampleRun(Generic[Model]):
         on_epoch: Callable[[dict[str, Any]], None] | None = None,
         weights: Mapping[str, Tensor] | None = None,
         source: Mapping[str, Any] | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> ClassifierResult:
         """Train and test; arguments as for :func:`~statewise.train.train_classifier`."""
-        device, settings = own_device(torch.device(device)), self.settings
-        described = {"task": self.task.name, "model": as_json(self.config), "training": as_json(settings)}
+        device, settings, acting = own_device(torch.device(device)), self.settings, Callbacks.of(callbacks)
+        described: dict[str, Any] = {"task": self.task.name, "model": as_json(self.config)}
+        described |= {"training": as_json(settings)}
         described |= {"data": describe_examples(train, valid, tests)} | ({"source": dict(source)} if source else {})
         if weights is not None:
             described["begins_with"] = fingerprint(weights)
+        if acting:
+            described["callbacks"] = acting.describe()
         with seeded(settings.seed, device):
             # First what may be refused: a folder becomes a run only when it can be one.
             model = self.build(torch.Generator().manual_seed(settings.seed))
             if weights is not None:
                 model.load_state_dict(weights)
-            sets = {name: OnDevice(each, device) for name, each in {"train": train, "valid": valid}.items()}
-            training = ExampleTraining(model.to(device), self.task, settings, **sets, device=device, graph=graph)
+            sets = (OnDevice(each, device) for each in (train, valid))
+            options: dict[str, Any] = {"device": device, "graph": graph, "callbacks": acting}
+            training = ExampleTraining(model.to(device), self.task, settings, *sets, **options)
             free = may_differ(settings)
             if resume and "training.epochs" in free:
                 refuse_fewer(Path(folder), settings.epochs)
@@ -204,6 +210,8 @@ class _ExampleDriver(Driver[ExampleTraining]):
             note += f", argmax {100 * record['valid_argmax_error']:.2f} %"
         if record.get("noise"):
             note += f", noise {record['noise']:.2f}"
+        if record.get("penalty"):
+            note += f", penalty {record['penalty']:.4f}"
         if record["skipped"]:
             note += f", {record['skipped']} updates left out: their gradient overflowed"
         if not self.training.curriculum.complete:

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from statewise.errors import ArgumentError
+from statewise.train.callbacks import Callbacks
 from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.classify_data import EpochBatches, OnDevice
 from statewise.train.classify_settings import ClassifierSettings
@@ -39,6 +41,7 @@ class ExampleTraining(EpochTraining):
         valid: what says which epoch's model is the best.
         device: where.
         graph: as for :class:`TrainingStep`; idle for sequences of several lengths, which no graph can hold.
+        callbacks: what acts on the weights.
     """
 
     best: Best
@@ -54,8 +57,11 @@ class ExampleTraining(EpochTraining):
         *,
         device: torch.device,
         graph: Any = "auto",
+        callbacks: Callbacks | None = None,
     ) -> None:
-        super().__init__(model, settings, Best(), device=device, sums=2)  # of losses, and of wrong answers
+        self.callbacks = callbacks or Callbacks()
+        # Of losses and of wrong answers; and of penalties where there are some.
+        super().__init__(model, settings, Best(), device=device, sums=3 if self.callbacks.penalise else 2)
         self.task, self.train, self.valid = task, train, valid
         self.centroids, self.begin = any(model.config.centroids), model.config.temperature
         rates = {"lr": settings.lr, "weight_decay": settings.weight_decay, "alpha": DECAY}
@@ -75,10 +81,12 @@ class ExampleTraining(EpochTraining):
         harder = settings.curriculum_start is not None or settings.temperature_end is not None or most > 0
         # On a CPU nothing waits, and a look after every step finds the first tensor that went wrong.
         self.watch = Watch(every=1 if device.type == "cpu" else 50, diverged=None if harder else 1.0)
-        graph = False if train.ragged else graph
+        graph = False if train.ragged else self._graph(graph)
         options = {"clip": settings.clip, "graph": graph, "skipped": self.skipped}
         self.step = TrainingStep(model, self._loss, self.optimizer, **options)
         self._planned: tuple[tuple[int, int], EpochBatches, Tensor] | None = None
+        self.callbacks.check(model)
+        self.callbacks.after_update(model)
 
     @property
     def finished(self) -> bool:
@@ -102,12 +110,13 @@ class ExampleTraining(EpochTraining):
         batches, _ = self._batches()
         skipped = self._skipped_in(len(batches))
         answers = len(batches.places) * self.train.answers
-        train_loss, train_error = (self.sums / answers).tolist()
+        train_loss, train_error, *penalties = (self.sums / answers).tolist()
         longest, temperature, noise = self.curriculum.longest, self.model.config.temperature, self.noise.noise
         self.position.epoch += 1
-        soft, hard = self.measured(self.valid)
-        if self._rank(soft, hard) < self.best.rank:
-            self._keep(soft, hard)
+        with self.callbacks.kept(self.model):
+            soft, hard = self.measured(self.valid)
+            if self._rank(soft, hard) < self.best.rank:
+                self._keep(soft, hard)
         self.curriculum.observe(train_loss)
         self.noise.observe(train_loss, updates=len(batches))
         record = {
@@ -115,6 +124,7 @@ class ExampleTraining(EpochTraining):
             "updates": self.position.updates,
             "train_loss": train_loss,
             "train_error": train_error,
+            **({"penalty": penalties[0]} if penalties else {}),
             "valid_loss": soft.loss,
             "valid_error": soft.error,
             **({} if hard is None else {"valid_argmax_error": hard.error, "temperature": temperature, "noise": noise}),
@@ -150,7 +160,8 @@ class ExampleTraining(EpochTraining):
 
     def begin_with_these(self) -> None:
         """Take the weights of now for the best so far."""
-        self._keep(*self.measured(self.valid))
+        with self.callbacks.kept(self.model):
+            self._keep(*self.measured(self.valid))
 
     def _rank(self, soft: Measured, hard: Measured | None) -> tuple[float, ...]:
         """Where transitions are trained to be hard, it counts how well they are."""
@@ -171,17 +182,33 @@ class ExampleTraining(EpochTraining):
         batch = self.train.batch(rows, places)
         set_lr(self.optimizer, self._rate(progress, self.position.epoch))
         with precisely(self.settings.precision, self.device):
-            loss, wrong = self.step(batch.inputs, batch.lengths, batch.targets)
-        self.sums[0].add_(loss, alpha=batch.targets.numel())
+            loss, found = self.step(batch.inputs, batch.lengths, batch.targets)
+        self.callbacks.after_update(self.model)
+        # What is told, and what rules look at, is the loss of the task alone.
+        mean, wrong, penalty = found if self.callbacks else (loss, found, loss)
+        self.sums[0].add_(mean, alpha=batch.targets.numel())
         self.sums[1].add_(wrong)
+        if self.callbacks.penalise:
+            self.sums[2].add_(penalty, alpha=batch.targets.numel())
         self.position.updates += 1
         # Whole epochs are counted by close_epoch.
         self.position.batch += 1
         self.watch.step(loss, model=self.model, checkpoint=self.checkpoint)
-        return Update(loss, batch.steps)
+        return Update(mean, batch.steps)
 
     def _loss(self, model: nn.Module, inputs: Tensor, lengths: Tensor | None, targets: Tensor) -> Any:
-        return self.task.loss(model(inputs, lengths), targets)
+        if not self.callbacks:
+            return self.task.loss(model(inputs, lengths), targets)
+        logits, penalty = self.callbacks.forward(model, inputs, lengths)
+        mean, wrong = self.task.loss(logits, targets)
+        return mean + penalty.to(mean), (mean, wrong, penalty)
+
+    def _graph(self, graph: Any) -> Any:
+        """Norms are computed on the host or make it wait, so a step with callbacks is not captured."""
+        if self.callbacks and graph is True:
+            wanted = '"auto" or False: what callbacks do to the weights makes the host wait'
+            raise ArgumentError(where="graph", got="True with callbacks", wanted=wanted)
+        return False if self.callbacks else graph
 
     def _rate(self, progress: float, epoch: int) -> float:
         """The learning rate at a moment of an epoch."""

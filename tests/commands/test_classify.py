@@ -8,14 +8,23 @@ from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands.typing_commands import Typed
 from statewise.commands.classify import source_of
-from statewise.commands.labelled import FILES, read_examples
+from statewise.commands.for_certificate import ForCertificate
+from statewise.commands.labelled import FILES, MADE, read_examples
 from statewise.data import Sequences, tomita_sets
 from statewise.models import ClassifierConfig
-from statewise.train import ClassifierSettings, RunFolder, load_classifier
+from statewise.train import (
+    ClassifierSettings,
+    CoverPenalty,
+    RunFolder,
+    SpectralProjection,
+    callbacks_of,
+    load_classifier,
+)
 
 SMALL = ["--hidden", "12", "--embedding", "4", "--epochs", "2", "--device", "cpu"]
 
@@ -102,7 +111,7 @@ def test_every_field_of_model_and_training_is_an_option(typed: Typed, capsys: py
     with pytest.raises(SystemExit):
         typed("train", "classify", "--help")
     told = capsys.readouterr().out
-    for entry in (*fields(ClassifierConfig), *fields(ClassifierSettings)):
+    for entry in (*fields(ClassifierConfig), *fields(ClassifierSettings), *fields(ForCertificate)):
         assert f"--{entry.name.replace('_', '-')} " in told, entry.name
 
 
@@ -164,6 +173,11 @@ def test_a_symbol_that_the_training_set_has_not_is_named_with_its_line(refused: 
         (["--data", "sample", "--curriculum-start", "-2"], "curriculum_start"),
         (["--data", "sample", "--readout", "c"], "a cell with a memory c"),
         (["--resume"], "--resume: got no --out"),
+        (["--data", "sample", "--by", "rows"], "--by with it"),
+        (["--data", "sample", "--bias-levels", "3"], "--bias-levels: got no --levels"),
+        (["--data", "sample", "--cover-margin", "3"], "--cover-margin: got no --cover-penalty"),
+        (["--data", "sample", "--levels", "1"], "RoundedWeights.levels: got 1"),
+        (["--data", "sample", "--cover-penalty", "1", "--centroids", "5"], "Centroids act on the state"),
         (["--data", "sample", "--limit", "0"], "--limit: got 0, wanted a whole number >= 1"),
         (["--data", "sample", "--truncate", "-3"], "--truncate: got -3, wanted a whole number >= 1"),
         (["--data", r"regex:\d+"], r"--data regex, position 0: got '\d' without an alphabet"),
@@ -202,6 +216,7 @@ def test_a_file_of_words_has_an_automaton_too(typed: Typed, tmp_path: Path) -> N
     ("typing", "told"),
     [
         (["--epochs", "3"], "--automaton: got --epochs with it"),
+        (["--project-head", "3"], "--automaton: got --project-head with it"),
         (["--resume", "--out", "run"], "--automaton: got --resume with it"),
         (["--device", "cuda"], "--automaton: got --device cuda, wanted a CPU"),
         (["--cell", "lstm"], "the LSTM carries a memory"),
@@ -283,7 +298,7 @@ def test_a_folder_called_as_a_benchmark_is_not_in_its_way(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tomita:1").mkdir()
     assert read_examples({"data": "tomita:1"}, seed=0).name == "tomita-1"
-    asked = Namespace(data="tomita:1", **dict.fromkeys((*FILES, "alphabet")))
+    asked = Namespace(data="tomita:1", **dict.fromkeys((*FILES, *MADE)))
     assert source_of(asked, {})["data"] == "tomita:1"
 
 
@@ -299,3 +314,54 @@ def test_the_symbols_of_an_expression_are_those_that_it_spells(pattern: str, sym
 def test_the_ending_of_a_file_is_not_asked_for_in_the_words_of_python(refused: Typed, tmp_path: Path) -> None:
     (tmp_path / "words.data").write_text("a\tb\n", encoding="utf-8")
     assert "kind=" not in refused("train", "classify", "--data", "words.data")
+
+
+FOR_CERTIFICATE = ["--project-recurrent", "1", "--project-input", "3", "--project-head", "2", "--levels", "5"]
+
+
+def write_pictures(folder: Path) -> None:
+    """Pictures of 3 by 4 as MNIST comes: more than the 5,000 that are held back to choose by."""
+    folder.mkdir()
+    for part, count in (("train", 5040), ("t10k", 20)):
+        generator = np.random.default_rng(count)
+        labels = generator.integers(10, size=count)
+        pixels = (generator.integers(99, size=(count, 3, 4)) + 15 * labels[:, None, None]).clip(max=255)
+        for name, array in (("images-idx3", pixels), ("labels-idx1", labels)):
+            head = bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape)
+            (folder / f"{part}-{name}-ubyte").write_bytes(head + array.astype(np.uint8).tobytes())
+
+
+def test_pictures_are_read_by_rows_and_trained_for_a_certificate(
+    typed: Typed, refused: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pictures(tmp_path / "mnist")
+    monkeypatch.setenv("STATEWISE_DATA", str(tmp_path))
+    options = ["--data", "mnist", "--by", "rows", "--cell", "lstm", "--hidden", "5", "--device", "cpu"]
+    options += ["--cover-penalty", "0.5", *FOR_CERTIFICATE[:6]]
+    said = typed("train", "classify", *options, "--epochs", "1")
+    assert "mnist-rows: 40 examples to train on, 5,000 to choose by; 10 classes, 3 steps of 4" in said
+    assert "penalty" in said
+    model, told = load_classifier(tmp_path / "runs" / "mnist-rows")
+    assert (model.features, model.config.centroids, model.config.readout) == (4, (), "h")
+    assert told["source"] == {"data": "mnist", "by": "rows"}
+    wanted = CoverPenalty(strength=0.5, sequences=40, steps=3, input_bound=2.0)
+    assert callbacks_of(told) == (SpectralProjection(recurrent=1.0, input=3.0, head=2.0), wanted)
+    # Going on, nothing of it need be said again; what is said must be the same.
+    typed("train", "classify", "--resume", "--out", "runs/mnist-rows", "--epochs", "2", "--quiet", "--device", "cpu")
+    assert load_classifier(tmp_path / "runs" / "mnist-rows")[1]["callbacks"] == told["callbacks"]
+    again = ["train", "classify", "--resume", "--out", "runs/mnist-rows", "--device", "cpu", "--epochs", "2"]
+    assert "callbacks was" in refused(*again, "--project-head", "2")
+    assert "data.by was rows" in refused(*again, "--by", "pixels")
+    assert "pixels are permuted" in refused("train", "classify", "--data", "permuted-mnist", "--by", "rows")
+    assert "a classifier of pictures" in refused("predict", "runs/mnist-rows", "mnist/t10k-labels-idx1-ubyte")
+
+
+def test_words_are_rounded_and_go_on_rounded(typed: Typed, tmp_path: Path) -> None:
+    evens(tmp_path / "parity.tsv")
+    common = ["--data", "parity.tsv", *SMALL, *FOR_CERTIFICATE, "--cell", "rnn", "--quiet"]
+    typed("train", "classify", *common, "--out", "run")
+    typed("train", "classify", "--resume", "--out", "run", "--epochs", "3", "--quiet", "--device", "cpu")
+    typed("train", "classify", *common, "--out", "once", "--epochs", "3")
+    found = [RunFolder(tmp_path / name).load_model() for name in ("run", "once")]
+    assert all((found[0][0][name] == weight).all() for name, weight in found[1][0].items())
+    assert all(len(weight.unique()) <= 5 for weight in found[0][0].values())

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from statewise.automata import image_maps, pixel_prototypes
 from statewise.data import Images, find_data_set, image_sets, read_idx, read_images
 from statewise.errors import ArgumentError, DataError
+from statewise.models import ClassifierConfig
 
 SHAPE = (6, 3, 4)
 
@@ -135,6 +139,57 @@ class TestSets:
             image_sets("mnist", data=write(tmp_path), valid=6)
         with pytest.raises(DataError, match="LeCun"):
             find_data_set("mnist", data=tmp_path / "none")
+
+
+class TestRows:
+    def images(self) -> Images:
+        return Images(values=pixels().reshape(6, 12), labels=np.arange(6) % 2, classes=("a", "b"), height=3, width=4)
+
+    def test_a_step_is_a_row_of_grey_values(self) -> None:
+        rows = self.images().by_rows()
+        assert (rows.steps, rows.features, rows.pixels) == (3, 4, 12)
+        values, lengths, labels = rows.padded([4, 1])
+        assert values.shape == (2, 3, 4)
+        assert lengths is None
+        assert labels.tolist() == [0, 1]
+        np.testing.assert_array_equal((values.numpy() * 255).round(), pixels()[[4, 1]])
+        assert rows.padded([])[0].shape == (0, 3, 4)
+        assert (rows.pictures() == pixels()).all()
+        assert "a row a step" in repr(rows)
+
+    def test_pixels_stay_what_they_were(self) -> None:
+        plain = self.images()
+        assert (plain.by, plain.steps, plain.features) == ("pixels", 12, 1)
+        assert plain.padded([0])[0].shape == (1, 12, 1)
+
+    def test_parts_and_copies_are_read_by_rows_too(self) -> None:
+        rows = self.images().by_rows()
+        for other in (rows.select([0, 2]), *rows.split(0.5, seed=0), pickle.loads(pickle.dumps(rows))):
+            assert (other.by, other.steps) == ("rows", 3)
+            assert not other.values.flags.writeable
+
+    def test_permuted_pixels_make_no_rows(self) -> None:
+        with pytest.raises(ArgumentError, match=r"Images\.by: got rows of pictures whose pixels are permuted"):
+            self.images().permuted(seed=0).by_rows()
+        with pytest.raises(ArgumentError, match="permuted"):
+            self.images().by_rows().permuted(seed=0)
+        with pytest.raises(ArgumentError, match=r'Images\.by: got columns, wanted "pixels" or "rows"'):
+            replace(self.images(), by="columns")
+
+    def test_all_parts_of_a_set_are_read_by_rows(self, tmp_path: Path) -> None:
+        sets = image_sets("mnist", data=write(tmp_path), valid=2, by="rows")
+        assert sets.valid is not None
+        assert [part.by for part in (sets.train, sets.valid, sets.tests["test"])] == ["rows"] * 3
+        with pytest.raises(ArgumentError, match="permuted"):
+            image_sets("mnist", data=write(tmp_path), valid=2, by="rows", permute=0)
+
+    def test_prototypes_of_pixels_are_refused(self) -> None:
+        rows = self.images().by_rows()
+        model = ClassifierConfig(hidden=4, centroids=(3,), readout="h").build(features=4, classes=2)
+        with pytest.raises(ArgumentError, match="pictures read by rows"):
+            pixel_prototypes(model, rows)
+        with pytest.raises(ArgumentError, match="pictures read by rows"):
+            image_maps(model, rows, [0])
 
 
 @pytest.mark.data

@@ -16,8 +16,12 @@ import torch
 from statewise.data import hidden_markov_sentences, sample_corpus, tomita_sets
 from statewise.models import ClassifierConfig, LanguageModelConfig, TaggerConfig
 from statewise.train import (
+    Callback,
     Checkpoints,
     ClassifierSettings,
+    CoverPenalty,
+    RoundedWeights,
+    SpectralProjection,
     TaggerSettings,
     TrainingSettings,
     train_classifier,
@@ -48,12 +52,21 @@ KINDS: dict[str, tuple[Any, Any]] = {
     # All that changes from epoch to epoch: lengths, noise, temperature and rate.
     "classifier": (NOISY_STATES, replace(CLASSIFIER, temperature_end=0.5, solved=0.6, schedule="plateau", patience=2)),
     "cosine": (NOISY_STATES, replace(CLASSIFIER, epochs=3, optimizer="rmsprop", schedule="cosine")),
+    # All that may act on the weights, see CALLBACKS.
+    "certified": (ClassifierConfig(cell="mgu", hidden=5, embedding=3), replace(CLASSIFIER, epochs=3)),
     # A rate so high that the plateau comes.
     "tagger": (NAMES, replace(TAGGER, lr=2.0, schedule="plateau", step_every=1, patience=4)),
     "doubled tagger": (
         replace(NAMES, head="softmax", noise="gaussian", gamma=0.3),
         replace(TAGGER, epochs=3, optimizer="adam", lr=0.02, mixup="pre-output", pairing="double", schedule="cosine"),
     ),
+}
+CALLBACKS: dict[str, tuple[Callback, ...]] = {
+    "certified": (
+        SpectralProjection(recurrent=0.5, input=1.0, head=1.0),
+        CoverPenalty(strength=1.0, sequences=265, steps=22),
+        RoundedWeights(levels=5),
+    )
 }
 
 
@@ -94,6 +107,7 @@ def main(words: list[str]) -> None:
         train_tagger(config, settings, made.train, made.valid, {"test": made.test}, options.folder, **common)
     elif isinstance(config, ClassifierConfig):
         train, valid = tomita_sets(1, 0)
+        common["callbacks"] = CALLBACKS.get(options.kind, ())
         train_classifier(config, settings, train, valid, {"test": valid}, options.folder, **common)
     else:
         train_language_model(config, settings, sample_corpus(), options.folder, **common)

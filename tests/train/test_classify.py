@@ -37,7 +37,8 @@ from train.killed import Outcome, killable, outcome, undisturbed_outcomes
 
 SMALL = ClassifierConfig(hidden=12, embedding=4, centroids=(6,))
 SETTINGS = ClassifierSettings(epochs=2, batch=32, lr=0.01)
-KINDS = ("classifier", "cosine")
+KINDS = ("classifier", "cosine", "certified")
+QUICK = {("classifier", 6), ("cosine", 9), ("certified", 7)}
 
 
 @cache
@@ -175,6 +176,24 @@ def test_pictures_are_learnt_pixel_by_pixel_and_their_order_is_kept(tmp_path: Pa
     assert float((model(inputs).argmax(1) != labels).float().mean()) == pytest.approx(result.valid.soft.error)
 
 
+def test_pictures_are_learnt_row_by_row_and_going_on_by_pixels_is_refused(tmp_path: Path) -> None:
+    train, valid = striped(400, 0).by_rows(), striped(200, 1).by_rows()
+    config = ClassifierConfig(cell="gru", hidden=16, readout="h")
+    settings = ClassifierSettings(epochs=6, batch=50, lr=0.02)
+    result = train_classifier(config, settings, train, valid, {"train": train}, tmp_path / "run")
+    assert result.valid.soft.error < 0.05
+    model, told = load_classifier(tmp_path / "run")
+    assert model.features == 4
+    assert (told["examples"]["by"], told["data"]["by"]) == ("rows", "rows")
+    inputs, _, labels = valid.padded(range(200))
+    assert float((model(inputs).argmax(1) != labels).float().mean()) == pytest.approx(result.valid.soft.error)
+    with pytest.raises(ArgumentError, match="valid: got examples with other by"):
+        train_classifier(config, settings, train, striped(200, 1), {}, tmp_path / "other")
+    pixels = striped(400, 0), striped(200, 1)
+    with pytest.raises(RunFolderError, match=r"data\.by was rows and is now nothing"):
+        train_classifier(config, settings, *pixels, {}, tmp_path / "run", resume=True)
+
+
 def test_equal_lengths_are_given_without_lengths_so_that_a_step_can_be_captured() -> None:
     pictures = OnDevice(striped(6, 0), torch.device("cpu"))
     words = OnDevice(few(4), torch.device("cpu"))
@@ -185,7 +204,9 @@ def test_equal_lengths_are_given_without_lengths_so_that_a_step_can_be_captured(
     assert words.batch(rows, rows.numpy()).lengths is not None
 
 
-@pytest.mark.parametrize("examples", [few(40), striped(20, 0), copying(3, n=2, count=9, seed=1)])
+@pytest.mark.parametrize(
+    "examples", [few(40), striped(20, 0), striped(20, 0).by_rows(), copying(3, n=2, count=9, seed=1)]
+)
 def test_a_batch_of_indices_is_what_the_set_itself_gives(examples: Any) -> None:
     places = np.array([7, 0, 0, 3, 8])
     batch = OnDevice(examples, torch.device("cpu")).batch(torch.from_numpy(places), places)
@@ -398,7 +419,7 @@ def test_a_run_that_writes_often_is_the_run_that_writes_never(
 @pytest.mark.parametrize(
     ("kind", "kill"),
     [
-        pytest.param(kind, kill, marks=() if (kind, kill) in {("classifier", 6), ("cosine", 9)} else pytest.mark.slow)
+        pytest.param(kind, kill, marks=() if (kind, kill) in QUICK else pytest.mark.slow)
         for kind in KINDS
         for kill in (*range(1, 10), 14)
     ],
