@@ -155,12 +155,8 @@ class Certificate:
     @property
     def sentence(self) -> str:
         """What may be quoted."""
-        confidence = f"{100 * (1 - self.delta):.6g} %"
         if not self.vacuous:
-            return (
-                f"With probability at least {confidence} over the draw of the {self.sequences:,} sequences, "
-                f"{self.best.about} errs on at most {percent(self.value)} of new ones."
-            )
+            return sentence_of(self.value, delta=self.delta, sequences=self.sequences, about=self.best.about)
         sentence = f"Nothing can be proved of this network from {self.sequences:,} sequences"
         if not self.matrices:
             return f"{sentence}: the best bound is {percent(self.value)}, no better than guessing."
@@ -191,13 +187,32 @@ class Certificate:
             path: the file; written whole or not at all.
         """
         place = Path(path)
-        write_atomically(place, json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_atomically(place, self.json_text())
         return place
+
+    def json_text(self) -> str:
+        """:meth:`to_json` as the text of a file."""
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
         from statewise.bounds.telling import tell
 
         return tell(self)
+
+
+def sentence_of(value: float, *, delta: float, sequences: int, about: str = NETWORK) -> str:
+    """What may be quoted of a bound that was proved.
+
+    Args:
+        value: the bound.
+        delta: the probability that it is wrong.
+        sequences: m.
+        about: the predictor.
+    """
+    return (
+        f"With probability at least {100 * (1 - delta):.6g} % over the draw of the {sequences:,} sequences, {about} "
+        f"errs on at most {percent(value)} of new ones."
+    )
 
 
 def percent(value: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -96,9 +95,7 @@ def run(arguments: Any, console: Console) -> None:
     out = Path(arguments.out) if arguments.out else Path(arguments.run) / NAME
     out.parent.mkdir(parents=True, exist_ok=True)
     found.save(out)
-    say(
-        console, json.dumps(found.to_json(), indent=2, ensure_ascii=False) if arguments.format == "json" else str(found)
-    )
+    say(console, found.json_text().rstrip() if arguments.format == "json" else str(found))
     if arguments.format == "text":
         say(console, f"\nWritten: {out}")
 

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from rich.console import Console
 from torch import Tensor, nn
 
 from statewise.errors import ArgumentError, DivergedError, RunFolderError
-from statewise.files import write_atomically
 from statewise.layers import RecurrentLayer
 from statewise.mixup import MarkovBeta, Mixup
 from statewise.models.parts import make_head
-from statewise.recipes.lines import Line, Made, Mean, SeededRun, Sheet, group, names_of, override
-from statewise.recipes.recipe import Recipe
-from statewise.recipes.request import Request
-from statewise.train.metrics import strict
+from statewise.recipes.lines import Line, Sheet, group
+from statewise.recipes.studies import MODEL, Computed, Studied, Study, StudyCase, means
 from statewise.train.tag_settings import MIXUPS
-from statewise.train.telling import say
-from statewise.train.tensor_file import read_tensors, write_tensors
+from statewise.train.tensor_file import read_tensors
 
-MODEL, RESULT = "model.safetensors", "result.json"
 STANDARD = "standard"
 SITES: Mapping[str, type[Mixup]] = {name: kind for name, kind in MIXUPS.items() if kind is not None}
 TRAININGS = (STANDARD, *SITES)
@@ -64,26 +56,13 @@ class MixingSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixingCase(SeededRun):
+class MixingCase(StudyCase):
     """One small network to be trained; the row of its line is the training, one of :data:`TRAININGS`."""
 
     @property
     def recorded(self) -> dict[str, Any]:
         """The settings, as a file holds them."""
         return {"settings": {"training": self.line.row, **asdict(self.settings)}}
-
-    @property
-    def settable(self) -> frozenset[str]:
-        """What can be overridden."""
-        return names_of(self.settings)
-
-    def overridden(self, values: Mapping[str, Any]) -> MixingCase:
-        """The same with other settings.
-
-        Args:
-            values: by name.
-        """
-        return replace(self, settings=override(self.settings, values))
 
     @property
     def mixup(self) -> Mixup | None:
@@ -93,23 +72,11 @@ class MixingCase(SeededRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained(Made):
-    """What one small network came to.
-
-    Args:
-        found: numbers by name.
-        smoke: whether it was only tried out, so that nothing can be claimed of it.
-    """
-
-    found: Mapping[str, float] = field(default_factory=dict)
-    smoke: bool = False
+class Trained(Studied):
+    """What one small network came to."""
 
     def __str__(self) -> str:
         return f"test accuracy {self.found['accuracy']:.2%}, NLL {self.found['nll']:.4f}, {self.seconds:.1f} s"
-
-    def numbers(self) -> dict[str, Any]:
-        """What was measured."""
-        return dict(self.found)
 
 
 class SmallNetwork(nn.Module):
@@ -169,71 +136,11 @@ def train_full_batch(network: SmallNetwork, case: MixingCase, loss: Loss) -> Non
     network.eval()
 
 
-class MixingMaker:
-    """Trains one small network, or finds it trained.
-
-    Args:
-        train: makes the network of a case.
-        measure: gives its numbers.
-        folder: where the networks go, each in a folder of its own.
-        console: where to tell of the progress; None for silence.
-        smoke: whether the networks are only tried out.
-    """
-
-    def __init__(
-        self,
-        train: Callable[[MixingCase], SmallNetwork],
-        measure: Callable[[MixingCase, SmallNetwork], Mapping[str, float]],
-        folder: Path,
-        console: Console | None,
-        *,
-        smoke: bool = False,
-    ) -> None:
-        self.train, self.measure, self.folder, self.console = train, measure, folder, console
-        self.smoke = smoke
-        self.data: dict[str, Any] = {}
-
-    def make(self, step: MixingCase, number: str) -> tuple[Trained, bool]:
-        """What training came to, and whether it was there.
-
-        Args:
-            step: what is asked.
-            number: such as 2/5.
-        """
-        place, told = self.folder / step.name, strict(step.recorded, "settings")
-        path = place / RESULT
-        there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if there.get("told") == told:
-            return _trained(step, there, smoke=self.smoke), True
-        say(self.console, f"[{number}] {step.name}")
-        began = time.monotonic()
-        network = self.train(step)
-        found = strict(dict(self.measure(step, network)), "result")
-        parameters = sum(parameter.numel() for parameter in network.parameters())
-        whole = {"told": told, "found": found, "parameters": parameters, "seconds": round(time.monotonic() - began, 3)}
-        place.mkdir(parents=True, exist_ok=True)
-        write_tensors(place / MODEL, network.state_dict(), told)
-        # Last, so that what has a result is whole.
-        write_atomically(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
-        return _trained(step, whole, smoke=self.smoke), False
-
-
-class MixingRecipe(Recipe):
+class MixingRecipe(Study):
     """A recipe of small networks on generated data."""
 
-    data = "generated"
-    epochs = 0
-    paces = {}  # noqa: RUF012
-    curve = ("", "")
-
-    @abstractmethod
-    def settings(self, size: str, *, smoke: bool) -> MixingSettings:
-        """How the networks of a size are trained; the seed is the request's.
-
-        Args:
-            size: one of the recipe's.
-            smoke: whether they are only tried out.
-        """
+    case = MixingCase
+    kind = Trained
 
     @abstractmethod
     def train(self, case: MixingCase) -> SmallNetwork:
@@ -252,26 +159,9 @@ class MixingRecipe(Recipe):
             network: trained.
         """
 
-    def steps(self, request: Request) -> list[MixingCase]:
-        return [
-            MixingCase(
-                line=Line(row=row, size=size), settings=replace(self.settings(size, smoke=request.smoke), seed=seed)
-            )
-            for size in request.sizes
-            for row in request.rows
-            for seed in range(request.seeds or 1)
-        ]
-
-    def maker(
-        self,
-        request: Request,
-        folder: Path,
-        *,
-        data: Path | str | None,
-        device: torch.device,
-        console: Console | None,
-    ) -> MixingMaker:
-        return MixingMaker(self.train, self.measure, folder, console, smoke=request.smoke)
+    def compute(self, case: MixingCase, data: Any) -> Computed:
+        network = self.train(case)
+        return Computed(found=self.measure(case, network), network=network)
 
 
 def load_network(network: SmallNetwork, case: MixingCase, folder: Path) -> SmallNetwork:
@@ -287,18 +177,6 @@ def load_network(network: SmallNetwork, case: MixingCase, folder: Path) -> Small
         raise RunFolderError(where=str(path), got="nothing", wanted="a trained network", remedy="Reproduce it first.")
     network.load_state_dict(read_tensors(path)[0])
     return network.eval()
-
-
-def means(measured: Sequence[Trained]) -> dict[tuple[str, str], dict[str, Mean]]:
-    """The mean of each number over the seeds, by size and row.
-
-    Args:
-        measured: finished runs.
-    """
-    return {
-        (line.size, line.row): {name: Mean.of([float(run.found[name]) for run in runs]) for name in runs[0].found}
-        for line, runs in group(measured).items()
-    }
 
 
 def beside_reference(
@@ -327,24 +205,3 @@ def beside_reference(
         told = [f"{theirs[name]:.{digits}f}" for name, (_, digits) in measures.items()]
         rows.append([line.row, line.size, whose, *told, "-", "-", "-"])
     return Sheet(columns, rows, 3)
-
-
-def verdicts(claims: Sequence[tuple[str, bool]]) -> list[str]:
-    """Claims as sentences of notes.
-
-    >>> verdicts([("2 > 1", True), ("1 > 2", False)])
-    ['2 > 1: holds.', '1 > 2: DOES NOT HOLD.']
-    """
-    return [f"{text}: {'holds' if holds else 'DOES NOT HOLD'}." for text, holds in claims]
-
-
-def _trained(step: MixingCase, there: Mapping[str, Any], *, smoke: bool) -> Trained:
-    return Trained(
-        name=step.name,
-        line=step.line,
-        seed=step.settings.seed,
-        seconds=there["seconds"],
-        parameters=there["parameters"],
-        found=there["found"],
-        smoke=smoke,
-    )

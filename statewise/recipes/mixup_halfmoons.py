@@ -17,7 +17,7 @@ from statewise.analysis import Calibration, calibration
 from statewise.errors import ArgumentError
 from statewise.layers import RNN
 from statewise.mixup import Mixup
-from statewise.recipes.lines import Sheet
+from statewise.recipes.lines import Line, Sheet
 from statewise.recipes.mixing import (
     TRAININGS,
     MixingCase,
@@ -27,12 +27,11 @@ from statewise.recipes.mixing import (
     Trained,
     beside_reference,
     load_network,
-    means,
     train_full_batch,
-    verdicts,
 )
 from statewise.recipes.published_moons import HALFMOONS
 from statewise.recipes.request import Request
+from statewise.recipes.studies import means, verdicts
 
 NOISES = {"clean": 0.0, "noisy": 0.3}
 TEST_SEED = 999
@@ -79,9 +78,9 @@ class HalfMoons(MixingRecipe):
     def complete(self, request: Request) -> Request:
         return super().complete(replace(request, sizes=request.sizes or self.sizes))
 
-    def settings(self, size: str, *, smoke: bool) -> MoonSettings:
+    def settings(self, line: Line, *, smoke: bool) -> MoonSettings:
         usual = MoonSettings(steps=20, points=40, test_points=200) if smoke else MoonSettings()
-        return replace(usual, noise=NOISES[size])
+        return replace(usual, noise=NOISES[line.size])
 
     def train(self, case: MixingCase) -> SmallNetwork:
         return train_moons(case)

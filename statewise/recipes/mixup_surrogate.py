@@ -18,7 +18,7 @@ from statewise.data.hidden_markov import HiddenMarkovFeatures, hidden_markov_fea
 from statewise.errors import ArgumentError
 from statewise.layers import LSTM
 from statewise.mixup import Mixup
-from statewise.recipes.lines import Sheet
+from statewise.recipes.lines import Line, Sheet
 from statewise.recipes.mixing import (
     MixingCase,
     MixingRecipe,
@@ -27,12 +27,11 @@ from statewise.recipes.mixing import (
     Trained,
     beside_reference,
     load_network,
-    means,
     train_full_batch,
-    verdicts,
 )
 from statewise.recipes.published_moons import SURROGATE
 from statewise.recipes.request import Request
+from statewise.recipes.studies import means, verdicts
 
 SIZE = "hmm"
 CLASSES, FEATURES = 5, 8
@@ -80,7 +79,7 @@ class Surrogate(MixingRecipe):
     usual_seeds = 3
     seconds = 5.0
 
-    def settings(self, size: str, *, smoke: bool) -> SurrogateSettings:
+    def settings(self, line: Line, *, smoke: bool) -> SurrogateSettings:
         small = SurrogateSettings(steps=10, hidden=24, sequences=20, test_sequences=30)
         return small if smoke else SurrogateSettings()
 

@@ -6,10 +6,22 @@ import difflib
 from collections.abc import Mapping
 
 from statewise.errors import ArgumentError
+from statewise.recipes import (
+    bounds_automata,
+    bounds_coverage,
+    bounds_rows,
+    bounds_scaling,
+    bounds_table1,
+    bounds_trained,
+    bounds_vacuous,
+    noisin_figure1,
+    noisin_table3,
+    noisin_table4,
+    noisin_table5,
+)
 from statewise.recipes import mixup_halfmoons as halfmoons
 from statewise.recipes import mixup_surrogate as surrogate
 from statewise.recipes import mixup_tagging as tagging
-from statewise.recipes import noisin_figure1, noisin_table3, noisin_table4, noisin_table5
 from statewise.recipes import state_copying as copying
 from statewise.recipes import state_lm as lm
 from statewise.recipes import state_palindromes as palindromes
@@ -24,7 +36,20 @@ _STATES = tuple(
     recipe for module in (tomita, parentheses, palindromes, reviews, pixels, copying, lm) for recipe in module.RECIPES
 )
 _MIXUP = tuple(recipe for module in (halfmoons, tagging, surrogate) for recipe in module.RECIPES)
-RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in (*_NOISIN, *_STATES, *_MIXUP)}
+_BOUNDS = tuple(
+    recipe
+    for module in (
+        bounds_table1,
+        bounds_scaling,
+        bounds_vacuous,
+        bounds_trained,
+        bounds_rows,
+        bounds_coverage,
+        bounds_automata,
+    )
+    for recipe in module.RECIPES
+)
+RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in (*_NOISIN, *_STATES, *_MIXUP, *_BOUNDS)}
 
 
 def find_recipe(name: str) -> Recipe:

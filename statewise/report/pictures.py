@@ -12,6 +12,7 @@ from statewise.recipes.mixing import MixingCase
 from statewise.recipes.mixup_tagging import TEST
 from statewise.recipes.tag_spectra import singular_values
 from statewise.recipes.tags import Tagged
+from statewise.report import pictures_bounds
 from statewise.report.figures_mixup import (
     Boundary,
     plot_against_rho,
@@ -114,6 +115,7 @@ def _boundary(case: MixingCase, folder: Path) -> Boundary:
 
 
 _PICTURES: Mapping[str, Callable[[Outcome, Path], list[Path]]] = {
+    **pictures_bounds.PICTURES,
     "sequence-mixup/halfmoons": _moons,
     "sequence-mixup/surrogate": _surrogate,
     "sequence-mixup/figure4": _against_rho,
