@@ -13,7 +13,7 @@ from statewise.bounds.grid import SLACK, Ledger
 from statewise.bounds.layer_class import LayerClass
 from statewise.bounds.logs import Floats
 from statewise.bounds.matrices import GATES, SIGMOID, LayerMatrices
-from statewise.bounds.walk import numbers
+from statewise.bounds.walk import Signal, numbers
 from statewise.errors import ArgumentError
 
 
@@ -106,6 +106,32 @@ class GatedClass(LayerClass):
             gate: its name.
         """
         return self.gates.get(gate, GateRows())
+
+    def largest_state(self, inputs: Signal) -> float:
+        """H, the bound on the entries of all states, the one before the first step among them.
+
+        Args:
+            inputs: what the layer reads.
+        """
+        return self.largest_entry
+
+    def most_open(self, gate: str, inputs: Signal) -> Floats:
+        """The largest value of a gate at each step.
+
+        Args:
+            gate: its name.
+            inputs: what the layer reads.
+        """
+        return self.rows(gate).most_open(inputs.log_norm, self.largest_state(inputs))
+
+    def most_shut(self, gate: str, inputs: Signal) -> Floats:
+        """The largest value of 1 - gate at each step.
+
+        Args:
+            gate: its name.
+            inputs: what the layer reads.
+        """
+        return self.rows(gate).most_shut(inputs.log_norm, self.largest_state(inputs))
 
     def off_centre(self, name: str) -> bool:
         side, _, gate = name.partition(" ")

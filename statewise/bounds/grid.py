@@ -111,8 +111,8 @@ class Ledger:
         per_octave: points of the grid, as for :func:`round_up`.
 
     >>> ledger = Ledger(promised={"U": 1.0})
-    >>> ledger.up("U", 0.93), round(ledger.up("W", 0.93), 3), ledger.signed("bias", -0.3)
-    (1.0, 1.0, -0.25)
+    >>> [round(bound, 6) for bound in (ledger.up("U", 0.93), ledger.up("W", 0.93), ledger.signed("bias", -0.3))]
+    [1.0, 1.0, -0.25]
     >>> {name: round(nats, 3) for name, nats in ledger.nats.items()}
     {'U': 0.0, 'W': 1.099, 'bias': 2.89}
     """
@@ -143,7 +143,9 @@ class Ledger:
         if name in self.nats:
             raise ArgumentError(where="Ledger", got=f"{name} twice", wanted="one name for each constant")
         if name in self.promised:
-            if value > self.promised[name] * SLACK:
+            # What projection leaves above the promise is rounding: the class is the one with a little more.
+            most = self.promised[name] + (SLACK - 1) * abs(self.promised[name])
+            if value > most:
                 raise AssumptionError(
                     where=name,
                     got=value,
@@ -151,8 +153,7 @@ class Ledger:
                     remedy="Project the weights while training, or let the constant be measured and paid for.",
                 )
             self.nats[name] = 0.0
-            # What projection leaves above the promise is rounding; the class is the one that holds the network.
-            return max(value, self.promised[name])
+            return most
         chosen = rounding(value, per_octave=self.per_octave)
         self.nats[name] = chosen.nats
         return chosen.value

@@ -51,7 +51,7 @@ class GRUClass(GatedClass):
 
     def walk(self, inputs: Signal) -> Walk:
         log_x, B, entry = inputs.log_norms(folded=self.bias), self.norms, self.largest_entry
-        z, q, r = self._gates(inputs.log_norm)
+        z, q, r = self._gates(inputs)
         norms = self._lengths(log_x, z, q, r)
         before, read = norms[:-1], self._read(norms[:-1])
         inside = np.minimum(self.row_sum * entry, B["U candidate"] * read)
@@ -73,11 +73,10 @@ class GRUClass(GatedClass):
             log_decay=log_of(float((z + q * r * B["U candidate"]).max())),
         )
 
-    def _gates(self, log_norm: Floats) -> tuple[Floats, Floats, Floats]:
+    def _gates(self, inputs: Signal) -> tuple[Floats, Floats, Floats]:
         """``ẑ``, ``q̂`` and ``r̂`` at each step."""
-        update, entry = self.rows("update"), self.largest_entry
-        z, q = (of(log_norm, entry) for of in (update.most_open, update.most_shut))
-        return z, q, self.rows("reset").most_open(log_norm, entry)
+        z, q = self.most_open("update", inputs), self.most_shut("update", inputs)
+        return z, q, self.most_open("reset", inputs)
 
     def _read(self, norms: Floats) -> Floats:
         """The length of what U_n reads: the state, with a 1 below it for a bias."""
@@ -97,7 +96,7 @@ class GRUClass(GatedClass):
         """As the walk has it, with √hidden for every η and μ for M."""
         same = Signal(log_norm=np.full(steps, log_input), log_moves=np.zeros((steps, 0)))
         walk, log_x = self.walk(same), float(same.log_norms(folded=self.bias)[0])
-        z, q, r = (float(gate[0]) for gate in self._gates(same.log_norm))
+        z, q, r = (float(gate[0]) for gate in self._gates(same))
         B, root = self.norms, math.sqrt(self.hidden)
         read = float(self._read(np.array([root]))[0])
         inside = min(self.row_sum, B["U candidate"] * read)

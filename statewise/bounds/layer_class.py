@@ -13,7 +13,8 @@ import numpy as np
 
 from statewise.bounds.grid import SLACK, Ledger
 from statewise.bounds.logs import Floats, log_of, softplus
-from statewise.bounds.matrices import GATES, LayerMatrices, spectral_norm
+from statewise.bounds.matrices import GATES, LayerMatrices
+from statewise.bounds.norms import spectral_norm
 from statewise.bounds.profile import Block
 from statewise.bounds.walk import ClosedForm, Signal, Walk, label
 from statewise.errors import ArgumentError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -99,16 +99,18 @@ class LSTMClass(GatedClass):
             state[step], memory[step] = u, v
         return state, memory
 
+    def largest_state(self, inputs: Signal) -> float:
+        first = 0.0 if self.start is None else self.start.entry
+        if not self.refined:
+            return max(1.0, first)
+        coarse = replace(self, refined=False)
+        g, r, o = coarse._gates(inputs)
+        entry = self._lengths(inputs.log_norms(folded=self.bias), g, r, o).entry[1:]
+        return max(first, float((o * np.tanh(entry)).max()))
+
     def _gates(self, inputs: Signal) -> tuple[Floats, Floats, Floats]:
         """``ĝ``, ``r̂`` and ``ô`` at each step."""
-        first = 0.0 if self.start is None else self.start.entry
-        g, r, o = self._open(inputs, max(1.0, first))
-        if not self.refined:
-            return g, r, o
-        entry = self._lengths(inputs.log_norms(folded=self.bias), g, r, o).entry[1:]
-        return self._open(inputs, max(first, float((o * np.tanh(entry)).max())))
-
-    def _open(self, inputs: Signal, largest: float) -> tuple[Floats, Floats, Floats]:
+        largest = self.largest_state(inputs)
         g, r, o = (self.rows(gate).most_open(inputs.log_norm, largest) for gate in ("forget", "input", "output"))
         return g, r, o
 

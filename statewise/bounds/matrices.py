@@ -113,33 +113,6 @@ class NetworkMatrices:
         return self.head if self.head_bias is None else np.concatenate([self.head, self.head_bias[:, None]], axis=1)
 
 
-def spectral_norm(matrix: Floats) -> float:
-    """An upper bound on the largest singular value: power iteration would give a lower bound.
-
-    ``√(λ + error)``, λ the largest eigenvalue of ``A A^T`` (or ``A^T A``, whichever is smaller) in float64, a quarter
-    of the work of a decomposition of A. The error is what rounding may have taken away: with ``u = 2^-53`` each
-    entry of the product is off by at most ``n u`` times the lengths of two rows, so all together by ``n u ‖A‖_F²``, and
-    λ by a small multiple of ``n u λ``. The bound is above the norm by a part in ``10^16 / n²`` at most: 2·10^-10 for
-    1,500 columns.
-
-    Args:
-        matrix: finite.
-
-    >>> round(spectral_norm(np.array([[3.0, 0.0], [4.0, 0.0]])), 12)
-    5.0
-    """
-    largest = float(np.abs(matrix).max(initial=0.0))
-    if largest == 0:
-        return 0.0
-    scale = 2.0 ** np.frexp(largest)[1]  # a power of two loses no digit
-    work = np.asarray(matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T, dtype=np.float64) / scale
-    rows, columns = work.shape
-    square = float(np.linalg.eigvalsh(work @ work.T)[-1])
-    unit = np.finfo(np.float64).eps / 2
-    error = unit * ((columns + 2) * float(np.square(work).sum()) + 10 * rows * square)
-    return float(scale * np.sqrt(square + error) * (1 + 8 * unit))
-
-
 def refuse_non_finite(name: str, values: Floats) -> None:
     """An error for a tensor that holds NaN or infinity.
 

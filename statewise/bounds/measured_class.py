@@ -12,9 +12,10 @@ from statewise.bounds.gru import GRUClass
 from statewise.bounds.layer_class import LayerClass, named_matrices
 from statewise.bounds.logs import Floats
 from statewise.bounds.lstm import LSTMClass
-from statewise.bounds.matrices import NetworkMatrices, spectral_norm
+from statewise.bounds.matrices import NetworkMatrices
 from statewise.bounds.mgu import MGUClass
 from statewise.bounds.network_class import EmbeddingClass, NetworkClass, prefixed
+from statewise.bounds.norms import spectral_norm
 from statewise.errors import ShapeError
 
 CELLS: Mapping[str, type[LayerClass]] = {"rnn": ElmanClass, "mgu": MGUClass, "gru": GRUClass, "lstm": LSTMClass}

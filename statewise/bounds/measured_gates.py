@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,15 +24,12 @@ _OCTAVES = 16
 
 
 def gate_levels(
-    gates: Float[Tensor, "steps sequences hidden"],
-    *,
-    state_norm: float,
-    lengths: Int[Tensor, "sequences"] | None = None,
+    gates: Float[Tensor, "..."], *, state_norm: float, lengths: Int[Tensor, "sequences"] | None = None
 ) -> Float[Tensor, "sequences"]:
     """``a(X) = max_s (max_i (1 - r_si) + B_Uh max_i r_si²)``: how much a network's states grow on each sequence.
 
     Args:
-        gates: r of a minimal gated unit at each step, as its layer collects them.
+        gates: r of a minimal gated unit at each step, as its layer collects them: (steps, sequences, hidden).
         state_norm: B_Uh, the class's bound on the candidate's U.
         lengths: of the sequences; None where all have all steps.
 
@@ -153,14 +150,18 @@ def gate_profile(network: NetworkClass, *, gamma: float, theta: float, kappa: fl
         kappa: κ, the slack of levels.
     """
     found = GateSensitivity(network=network, level=theta + kappa / 2)
-    outputs, levels = found.log_outputs, found.log_levels
-    log_margin, log_slack = math.log(gamma / (2 * math.sqrt(2))), math.log(kappa / 2)
     whole = network.profile()
-    blocks = tuple(
-        replace(block, log_lipschitz=max(outputs[block.name] - log_margin, levels[block.name] - log_slack))
-        for block in whole.blocks
-    )
-    return replace(whole, blocks=blocks, log_growth=found.log_growth, log_decay=math.log(theta))
+    scaled = _scaled(whole, found.log_outputs, found.log_levels, gamma, kappa)
+    blocks = tuple(replace(block, log_lipschitz=scaled[block.name]) for block in whole.blocks)
+    return replace(whole, blocks=blocks, log_growth=found.log_growth)
+
+
+def _scaled(
+    whole: Profile, log_outputs: Mapping[str, float], log_levels: Mapping[str, float], gamma: float, kappa: float
+) -> dict[str, float]:
+    """How far each matrix moves margins or levels, whichever is more, as logarithms of shares of what they may move."""
+    margin, slack = math.log(gamma / (2 * math.sqrt(2))), math.log(kappa / 2)
+    return {block.name: max(log_outputs[block.name] - margin, log_levels[block.name] - slack) for block in whole.blocks}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +190,7 @@ class MeasuredGates:
 def measured_gates(
     network: NetworkClass,
     margins: Float[Tensor, "sequences"],
-    levels: Float[Tensor, "sequences"],
+    levels: Float[Tensor, "as_many"],
     *,
     delta: float,
     constants_nats: float = 0.0,
@@ -218,35 +219,53 @@ def measured_gates(
     ... )
     >>> found = measured_gates(net, torch.full((10000,), 1.1), torch.full((10000,), 0.85), delta=0.05)
     >>> found.rate, found.gamma, round(found.theta, 3), round(found.value, 3)
-    (0.0, 1.0, 0.917, 0.034)
+    (0.0, 1.0, 0.917, 0.031)
     """
     if not 0 < delta < 1:
         raise ArgumentError(where="measured_gates.delta", got=delta, wanted="a number between 0 and 1")
     if len(margins) != len(levels) or len(margins) < 2:
         got = f"{len(margins)} margins and {len(levels)} levels"
         raise ShapeError(where="measured_gates", got=got, wanted="as many, of 2 sequences or more")
-    best = None
-    for gamma in margin_levels(float(margins.max())):
-        for theta in _thetas(levels):
-            rate = float(((margins <= gamma.value) | (levels >= theta.value)).double().mean())
-            if best is not None and rate >= best.value:
-                continue
-            for kappa in margin_levels(theta.value, octaves=_OCTAVES):
-                profile = gate_profile(network, gamma=gamma.value, theta=theta.value, kappa=kappa.value)
-                cover, choice = profile.cover_nats(0.0), gamma.nats + theta.nats + kappa.nats
-                total = cover + choice + constants_nats - math.log(delta)
-                found = MeasuredGates(
-                    value=kl_inverse(rate, total / len(margins)),
-                    rate=rate,
-                    gamma=gamma.value,
-                    theta=theta.value,
-                    kappa=kappa.value,
-                    cover_nats=cover,
-                    choice_nats=choice,
-                    log_growth=profile.log_growth,
+    whole, gammas, best = network.profile(), list(margin_levels(float(margins.max()))), _nothing()
+    count, shut = len(margins), -1
+    for theta in _thetas(levels):
+        too_open = levels >= theta.value
+        if shut == (shut := int((~too_open).sum())):
+            continue  # a smaller level has room for as many
+        rates = [float(((margins <= gamma.value) | too_open).double().mean()) for gamma in gammas]
+        for kappa in _kappas(theta.value):
+            near = GateSensitivity(network=network, level=theta.value + kappa.value / 2)
+            outputs, moved = near.log_outputs, near.log_levels
+            for gamma, rate in zip(gammas, rates, strict=True):
+                scaled = _scaled(whole, outputs, moved, gamma.value, kappa.value).values()
+                cover = math.fsum(
+                    block.cover_nats(share - scale)
+                    for block, share, scale in zip(whole.blocks, whole.log_shares, scaled, strict=True)
                 )
-                best = found if best is None or found.value < best.value else best
-    return best or _nothing()
+                fixed = cover + constants_nats - math.log(delta)
+                if kl_inverse(0.0, fixed / count) >= best.value:
+                    break  # smaller margins only need larger covers
+                choice = gamma.nats + theta.nats + kappa.nats
+                value = kl_inverse(rate, (fixed + choice) / count)
+                if value < best.value:
+                    best = MeasuredGates(
+                        value=value,
+                        rate=rate,
+                        gamma=gamma.value,
+                        theta=theta.value,
+                        kappa=kappa.value,
+                        cover_nats=cover,
+                        choice_nats=choice,
+                        log_growth=near.log_growth,
+                    )
+    return best
+
+
+def _kappas(theta: float) -> Iterator[Rounded]:
+    """Every power of two from θ downward."""
+    top = math.floor(math.log2(theta))
+    for index in range(top, top - _OCTAVES - 1, -1):
+        yield Rounded(2.0**index, nats(index))
 
 
 def _thetas(levels: Tensor) -> Iterator[Rounded]:

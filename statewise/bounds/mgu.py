@@ -39,8 +39,8 @@ class MGUClass(GatedClass):
 
     def walk(self, inputs: Signal) -> Walk:
         log_x = inputs.log_norms(folded=self.bias)
-        gate, entry = self.rows("forget"), self.largest_entry
-        is_open, is_shut = (of(inputs.log_norm, entry) for of in (gate.most_open, gate.most_shut))
+        entry = self.largest_entry
+        is_open, is_shut = self.most_open("forget", inputs), self.most_shut("forget", inputs)
         norms = self._lengths(log_x, is_open, is_shut)
         a = (1 + entry + entry * is_open * self.norms["U candidate"]) / 4
         decay = is_shut + is_open**2 * self.norms["U candidate"]

@@ -12,109 +12,19 @@ where both errors are averages over the weights. The one on the sequences is its
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call
+from torch import Tensor
 
-from statewise.bounds.grid import NORMS, nats
 from statewise.bounds.kl import kl_inverse
 from statewise.bounds.margins import margins
+from statewise.bounds.randomised import RandomisedNetwork
 from statewise.errors import ArgumentError, AssumptionError, NonFiniteError
 
 #: Maurer's inequality needs that many sequences.
 FEWEST = 8
-
-
-class RandomisedNetwork(nn.Module):
-    """A network whose parameters are drawn anew for each call: ``w = μ + σ ε``, one μ and one σ for each number.
-
-    The prior is ``N(μ0, s² I)`` for each tensor. Its s lies on the grid ``2^(j/8)`` and is chosen for the trained μ
-    and σ; the grid's law pays for that.
-
-    Args:
-        network: gives the means to start from and the computation; it is copied. Everything of it that is no
-            parameter (buffers among it) has to be fixed before the data is seen.
-        centre: μ0: ``"zero"``; ``"start"``, the parameters that the network has now, valid where they are random; or
-            parameters by name, of a network trained on *other* sequences than those that the certificate counts.
-        deviation: σ at the start.
-
-    >>> network = RandomisedNetwork(nn.Linear(3, 2), centre="start", deviation=0.1)
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> one, two = (network(torch.ones(1, 3), generator=generator) for _ in range(2))
-    >>> torch.equal(one, two), round(network.divergence().item(), 6)
-    (False, 0.0)
-    """
-
-    def __init__(
-        self,
-        network: nn.Module,
-        *,
-        centre: Literal["zero", "start"] | Mapping[str, Tensor] = "zero",
-        deviation: float = 0.03,
-    ) -> None:
-        super().__init__()
-        if not 0 < deviation < math.inf:
-            raise ArgumentError(where="RandomisedNetwork.deviation", got=deviation, wanted="a finite number > 0")
-        self.network = copy.deepcopy(network).requires_grad_(False)
-        start = {name: value.detach().clone() for name, value in self.network.named_parameters()}
-        if not start or not all(value.is_floating_point() for value in start.values()):
-            raise ArgumentError(where="RandomisedNetwork.network", got="its parameters", wanted="floating parameters")
-        self._names = tuple(start)
-        self.means = nn.ParameterList(start.values())
-        self.log_deviations = nn.ParameterList(torch.full_like(value, math.log(deviation)) for value in start.values())
-        for index, value in enumerate(_centre(start, centre)):
-            self.register_buffer(f"centre_{index}", value)
-
-    @property
-    def centres(self) -> list[Tensor]:
-        """μ0 of each parameter."""
-        return [self.get_buffer(f"centre_{index}") for index in range(len(self._names))]
-
-    def draw(self, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        """One network: parameters by name, differentiable in μ and σ.
-
-        Args:
-            generator: of the noise, on the parameters' device.
-        """
-        drawn = {}
-        for name, mean, log_deviation in zip(self._names, self.means, self.log_deviations, strict=True):
-            noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
-            drawn[name] = mean + log_deviation.exp() * noise
-        return drawn
-
-    def forward(self, *inputs: Any, generator: torch.Generator | None = None, **named: Any) -> Any:
-        """The answer of a freshly drawn network.
-
-        Args:
-            inputs: of the network.
-            generator: of the noise.
-            named: inputs by name.
-        """
-        return functional_call(self.network, self.draw(generator=generator), inputs, named)
-
-    def divergence(self) -> Tensor:
-        """``KL(posterior ‖ prior)`` with the best s for each tensor, off the grid: smooth, for training."""
-        return torch.stack([_gaussian_kl(*parts, None) for parts in self._parts()]).sum()
-
-    def priced_divergence(self) -> tuple[float, float]:
-        """The same for the certificate: with s on the grid, and the nats that the choice of s costs."""
-        found, price = 0.0, 0.0
-        with torch.no_grad():
-            for mean, log_deviation, centre in self._parts():
-                index = round(NORMS * math.log2(_best_scale(mean, log_deviation, centre).item()))
-                found += _gaussian_kl(mean, log_deviation, centre, 2.0 ** (index / NORMS)).item()
-                price += nats(index)
-        return found, price
-
-    def _parts(self) -> list[tuple[Tensor, Tensor, Tensor]]:
-        parts = zip(self.means, self.log_deviations, self.centres, strict=True)
-        return [(mean.double(), log_deviation.double(), centre.double()) for mean, log_deviation, centre in parts]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +57,10 @@ class GibbsCertificate:
 
     def __str__(self) -> str:
         return (
-            f"With probability {1 - self.delta:g}, the randomised network (weights drawn anew for each answer) errs on at "
-            f"most {self.bound:.2%} of new sequences: {self.observed:.2%} wrong in {self.draws} draws, at most "
-            f"{self.empirical:.2%} on the {self.m} sequences, KL {self.divergence:.1f} and {self.nats:.1f} nats of choices."
+            f"With probability {1 - self.delta:g}, the randomised network (weights drawn anew for each answer) errs on "
+            f"at most {self.bound:.2%} of new sequences: {self.observed:.2%} wrong in {self.draws} draws, at most "
+            f"{self.empirical:.2%} on the {self.m} sequences, KL {self.divergence:.1f} and {self.nats:.1f} nats "
+            f"of choices."
         )
 
 
@@ -181,7 +92,7 @@ def certify_gibbs(
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> inputs = torch.randn(2000, 2, generator=generator)
-    >>> linear = nn.Linear(2, 2)
+    >>> linear = torch.nn.Linear(2, 2)
     >>> _ = linear.load_state_dict({"weight": torch.tensor([[2.0, 0.0], [-2.0, 0.0]]), "bias": torch.zeros(2)})
     >>> network = RandomisedNetwork(linear, centre="zero", deviation=0.2)
     >>> found = certify_gibbs(network, inputs, (inputs[:, 0] < 0).long(), generator=generator, draws=1000)
@@ -189,16 +100,7 @@ def certify_gibbs(
     (True, False)
     """
     m = _check(inputs, labels, draws=draws, batch=batch, delta=delta, price=nats)
-    shares = torch.empty(draws, dtype=torch.float64)
-    classes = 0
-    with torch.no_grad():
-        for index in range(draws):
-            chosen = torch.randint(m, (batch,), generator=generator)
-            logits = network.eval()(inputs[chosen.to(inputs.device)], generator=_on(network, generator))
-            classes = logits.shape[-1]
-            # Not "margin <= 0", which a margin that is no number would pass.
-            right = margins(logits.double(), labels[chosen.to(labels.device)].to(logits.device)) > 0
-            shares[index] = 1 - right.double().mean().item()
+    shares, classes = _try_out(network, inputs, labels, draws=draws, batch=batch, generator=generator)
     empirical = mean_bound(shares, delta=0.2 * delta)
     divergence, price = network.priced_divergence()
     if not math.isfinite(divergence):
@@ -228,7 +130,7 @@ def gibbs_bound(empirical: float, *, divergence: float, m: int, delta: float) ->
         delta: probability of failure.
 
     >>> round(gibbs_bound(0.02, divergence=50.0, m=30_000, delta=0.04), 4)
-    0.0296
+    0.0301
     """
     if m < FEWEST:
         raise AssumptionError(where="gibbs_bound.m", got=m, wanted=f"at least {FEWEST} sequences")
@@ -249,6 +151,8 @@ def mean_bound(values: Tensor, *, delta: float) -> float:
     >>> round(mean_bound(torch.full((10_000,), 0.02), delta=0.01), 4)
     0.0214
     """
+    if values.ndim != 1 or len(values) < 2 or not bool(((values >= 0) & (values <= 1)).all()):
+        raise ArgumentError(where="mean_bound", got=tuple(values.shape), wanted="at least 2 values between 0 and 1")
     n, mean = len(values), float(values.double().mean())
     chernoff = kl_inverse(min(1.0, mean), math.log(2 / delta) / n)
     log = math.log(4 / delta)
@@ -276,26 +180,24 @@ def quadratic_objective(loss: Tensor, divergence: Tensor, *, m: int, delta: floa
     return ((loss + c).sqrt() + c.sqrt()).square()
 
 
-def _centre(start: Mapping[str, Tensor], centre: str | Mapping[str, Tensor]) -> list[Tensor]:
-    if isinstance(centre, str):
-        if centre not in ("zero", "start"):
-            raise ArgumentError(where="RandomisedNetwork.centre", got=centre, wanted="zero, start, or parameters")
-        return [torch.zeros_like(value) if centre == "zero" else value.clone() for value in start.values()]
-    if any(name not in centre or centre[name].shape != value.shape for name, value in start.items()):
-        wanted = f"a tensor for each of {', '.join(start)}, in its shape"
-        raise ArgumentError(where="RandomisedNetwork.centre", got=sorted(centre), wanted=wanted)
-    return [centre[name].detach().to(value, copy=True) for name, value in start.items()]
-
-
-def _best_scale(mean: Tensor, log_deviation: Tensor, centre: Tensor) -> Tensor:
-    """The s of least KL: ``s² = mean of (μ - μ0)² + σ²``."""
-    return ((mean - centre).square() + (2 * log_deviation).exp()).mean().sqrt()
-
-
-def _gaussian_kl(mean: Tensor, log_deviation: Tensor, centre: Tensor, scale: float | None) -> Tensor:
-    s = _best_scale(mean, log_deviation, centre) if scale is None else mean.new_tensor(scale)
-    squares = ((mean - centre).square() + (2 * log_deviation).exp()) / s.square()
-    return (0.5 * (squares - 1) + s.log() - log_deviation).sum()
+@torch.no_grad()
+def _try_out(
+    network: RandomisedNetwork, inputs: Tensor, labels: Tensor, *, draws: int, batch: int, generator: torch.Generator
+) -> tuple[Tensor, int]:
+    """The share of wrong answers of each drawn network on sequences of its own, and the number of classes."""
+    shares, classes = torch.empty(draws, dtype=torch.float64), 0
+    mode = network.training
+    network.eval()
+    try:
+        for index in range(draws):
+            chosen = torch.randint(len(inputs), (batch,), generator=generator)
+            logits = network(inputs[chosen.to(inputs.device)], generator=_on(network, generator))
+            # Not "margin <= 0", which a margin that is no number would pass.
+            right = margins(logits.double(), labels[chosen.to(labels.device)].to(logits.device)) > 0
+            shares[index], classes = 1 - right.double().mean().item(), logits.shape[-1]
+    finally:
+        network.train(mode)
+    return shares, classes
 
 
 def _on(network: RandomisedNetwork, generator: torch.Generator) -> torch.Generator:

@@ -57,6 +57,7 @@ class RowsSettings:
         cell: of the recurrent layer; "shared" for the network of shared weights.
         hidden: units, or channels.
         recurrent: the most of the recurrent norm; 0 for no projection.
+        orthogonal: whether recurrent matrices start orthogonal.
         levels: of rounded weights; 0 for none.
         epochs: passes over the pictures.
         batch: pictures of an update.
@@ -69,6 +70,7 @@ class RowsSettings:
     cell: str = "rnn"
     hidden: int = 16
     recurrent: float = 0.0
+    orthogonal: bool = True
     levels: int = 0
     epochs: int = 20
     batch: int = 100
@@ -202,7 +204,7 @@ def _recurrent(settings: RowsSettings, data: Pictures, place: Path) -> Computed:
         patience=None,
         seed=settings.seed,
     )
-    config = ClassifierConfig(cell=settings.cell, hidden=settings.hidden, readout="h")
+    config = ClassifierConfig(cell=settings.cell, hidden=settings.hidden, readout="h", orthogonal=settings.orthogonal)
     # The best epoch is chosen by pictures that it was trained on: the certificate holds for all networks at once.
     some = data.train.select(slice(0, 5000))
     train_classifier(

@@ -50,7 +50,7 @@ def test_margins_go_down_from_the_largest_that_is_of_use() -> None:
 
 def test_the_ledger_adds_up_and_holds_promises() -> None:
     ledger = Ledger(promised={"U": 1.0})
-    assert ledger.up("U", 0.5) == 1.0
+    assert ledger.up("U", 0.5) == pytest.approx(1.0, rel=2e-9)
     assert ledger.up("V", 0.5) == 0.5
     assert ledger.signed("bias", 0.3) == 0.375
     assert ledger.nats == pytest.approx({"U": 0.0, "V": nats(-8), "bias": nats(3)})
@@ -64,7 +64,9 @@ def test_the_ledger_adds_up_and_holds_promises() -> None:
 
 
 def test_what_projection_leaves_above_a_promise_is_within_the_class() -> None:
-    assert Ledger(promised={"U": 1.0}).up("U", 1 + 5e-10) == 1 + 5e-10
+    below, above = (Ledger(promised={"U": 1.0}).up("U", value) for value in (0.5, 1 + 5e-10))
+    assert below == above >= 1 + 5e-10
+    assert Ledger(promised={"bias": -1.0}).signed("bias", -1.0) == pytest.approx(-1.0, rel=2e-9)
 
 
 def test_only_counts_from_one_have_a_code() -> None:

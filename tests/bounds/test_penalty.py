@@ -16,9 +16,10 @@ from statewise.bounds.elman_constants import ElmanConstants
 from statewise.bounds.gates import GateRows
 from statewise.bounds.gru import GRUClass
 from statewise.bounds.lstm import LSTMClass
-from statewise.bounds.matrices import GATES, SIGMOID, spectral_norm
+from statewise.bounds.matrices import GATES, SIGMOID
 from statewise.bounds.measured_class import CELLS
 from statewise.bounds.network_class import EmbeddingClass, NetworkClass
+from statewise.bounds.norms import spectral_norm
 from statewise.bounds.penalty import Class, refuse_uncovered, smallest_class, smooth_cover_nats
 from statewise.bounds.reading import read_model
 from statewise.errors import ArgumentError, AssumptionError
