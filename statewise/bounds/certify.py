@@ -13,6 +13,7 @@ from torch import nn
 from statewise.automata import Assumption
 from statewise.bounds.certificate import Certificate, Claim
 from statewise.bounds.diagnosis import diagnose
+from statewise.bounds.gate_watch import gate_watch, has_one_gate
 from statewise.bounds.grid import prefix_nats, round_up
 from statewise.bounds.matrices import NetworkMatrices
 from statewise.bounds.methods import METHODS, NEED_INPUT_BOUND, ORDERS, Case, Found, NotApplicableError
@@ -81,7 +82,7 @@ def certify(
     """
     _check(delta, iid, longest, architectures, methods)
     reading = read_model(model)
-    seen = observe(model, data, forward=forward)
+    seen = observe(model, data, forward=forward, watch=gate_watch(reading, promised or {}))
     reading = _tested(reading, seen)
     wanted = tuple(METHODS) if methods is None else tuple(dict.fromkeys(methods))
     limits = _limits(reading, seen, wanted, input_bound, longest)
@@ -248,6 +249,8 @@ def _possible(name: str, reading: Reading, fresh: Observed | None, reference: nn
         model = reading.classifier
         return model is not None and model.tokens is not None and model.memoryless
     if name == "reference" and reference is None:
+        return False
+    if name == "measured-gates" and not has_one_gate(reading):
         return False
     return name not in NEED_INPUT_BOUND or reading.matrices is not None
 

@@ -7,12 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import torch
+
 from statewise.automata import Assumption, extract
 from statewise.bounds.automaton import certify_extraction
 from statewise.bounds.catalogue import BOUNDS, bound_named
 from statewise.bounds.certificate import NETWORK, Claim
+from statewise.bounds.grid import Ledger
 from statewise.bounds.kl import kl_inverse
 from statewise.bounds.matrices import NetworkMatrices
+from statewise.bounds.measured_class import network_class
+from statewise.bounds.measured_gates import measured_gates
 from statewise.bounds.measured_subject import MeasuredSubject, measure_filters, measure_network
 from statewise.bounds.observed import Observed
 from statewise.bounds.quantised import describe
@@ -172,6 +177,42 @@ def _refuse_missing(missing: tuple[str, ...]) -> None:
         raise NotApplicableError(f"it is for networks with {words.get(missing[0], missing[0])}")
 
 
+def _measured_gates(case: Case) -> Found:
+    levels = case.seen.watched
+    if levels is None or case.reading.matrices is None:
+        raise NotApplicableError("it is for one layer of minimal gated units")
+    assert case.input_bound is not None
+    ledger = Ledger(promised=case.promised)
+    network = network_class(
+        case.reading.matrices, steps=case.steps, input_bound=case.input_bound, ledger=ledger, gates=False
+    )
+    choices = {**case.paid, **case.chosen}
+    best = measured_gates(
+        network,
+        torch.from_numpy(case.seen.margins),
+        torch.from_numpy(levels),
+        delta=case.delta,
+        constants_nats=ledger.total + math.fsum(choices.values()),
+    )
+    claim = Claim(
+        name="measured-gates",
+        title=f"margin-Occam certificate with gates as they were seen, level {best.theta:.3g}",
+        origin="new",
+        value=best.value,
+        delta=case.delta,
+        risk=best.rate,
+        gamma=best.gamma,
+        nats={
+            "class": best.cover_nats,
+            "constants": ledger.total,
+            "margin": best.choice_nats,
+            **choices,
+            **case.confidence,
+        },
+    )
+    return Found(claim=claim)
+
+
 def _bits(case: Case) -> Found:
     description = describe(case.reading.model)
     nats = {"weights": description.nats, **case.chosen, **case.confidence}
@@ -235,12 +276,13 @@ METHODS: Mapping[str, Method] = {
     "kl": _by_norms("kl"),
     "low-rank": _by_norms("low-rank"),
     "reference": _around_reference,
+    "measured-gates": _measured_gates,
     "bits": _bits,
     "automaton": _automaton,
     "held-out": _held_out,
     **{name: _by_norms(name) for name in NORMS if name not in ("kl", "low-rank")},
 }
 #: Those that need a bound on the inputs.
-NEED_INPUT_BOUND = frozenset({*NORMS, "reference"})
+NEED_INPUT_BOUND = frozenset({*NORMS, "reference", "measured-gates"})
 #: Those that make no guarantee, and share no failure probability.
 ORDERS = frozenset(name for name, catalogued in NORMS.items() if not BOUNDS[catalogued].guarantee)

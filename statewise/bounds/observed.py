@@ -38,6 +38,7 @@ class Examples(Protocol):
 #: ``(inputs, labels)``, ``(inputs, lengths, labels)``, examples, or batches of the first two such as a DataLoader's.
 Data = Examples | Sequence[Any] | Iterable[Any]
 Forward = Callable[..., Tensor]
+Watch = Callable[[Tensor, npt.NDArray[np.int64]], Floats]
 #: A sequence, and its logits.
 Tested = tuple[npt.NDArray[Any], Floats]
 
@@ -47,7 +48,7 @@ class Observed:
     """What a network did on m sequences.
 
     Attributes:
-        margins: (m,), sorted, in float64 and less what rounding may have added.
+        margins: (m,), in float64 and less what rounding may have added.
         wrong: how many were classified wrongly; a tie is wrong.
         classes: how many logits there are.
         lengths: (m,), steps of each sequence, in the order of the data.
@@ -55,6 +56,7 @@ class Observed:
         labels: (m,).
         words: the token numbers of each sequence; None for numbers.
         tested: a few sequences, and their logits.
+        watched: (m,), what ``watch`` gave for each sequence; None without.
     """
 
     margins: Floats
@@ -65,6 +67,7 @@ class Observed:
     labels: npt.NDArray[np.int64]
     words: tuple[npt.NDArray[np.int64], ...] | None
     tested: tuple[Tested, ...]
+    watched: Floats | None = None
 
     @property
     def sequences(self) -> int:
@@ -83,7 +86,13 @@ class Observed:
 
 
 def observe(
-    model: nn.Module, data: Data, *, forward: Forward | None = None, least: int = 2, where: str = "certify.data"
+    model: nn.Module,
+    data: Data,
+    *,
+    forward: Forward | None = None,
+    watch: Watch | None = None,
+    least: int = 2,
+    where: str = "certify.data",
 ) -> Observed:
     """Run a network over labelled sequences once.
 
@@ -91,6 +100,7 @@ def observe(
         model: in eval mode.
         data: as :data:`Data` says.
         forward: gives the logits from ``(inputs)`` or ``(inputs, lengths)``; None calls the model.
+        watch: called with the inputs of a batch and the steps of each sequence; gives a number for each.
         least: how many sequences there must be.
         where: how the data is called in errors.
 
@@ -104,6 +114,7 @@ def observe(
     found: list[tuple[Tensor, Tensor, Tensor, npt.NDArray[np.int64], float]] = []
     words: list[npt.NDArray[np.int64]] = []
     tested: list[Tested] = []
+    watched: list[Floats] = []
     seen = 0
     with torch.no_grad():
         for inputs, lengths, labels in _batches(data, where):
@@ -121,6 +132,7 @@ def observe(
             if not inputs.is_floating_point():
                 words += [row[:n].astype(np.int64) for row, n in zip(inputs.cpu().numpy(), steps, strict=True)]
             tested += _some(inputs, logits, steps, TESTED - len(tested))
+            watched += [] if watch is None else [watch(inputs, steps)]
             seen += len(labels)
     if seen < least:
         raise ArgumentError(
@@ -131,7 +143,7 @@ def observe(
         )
     safe, plain, labels_, lengths_, largest_ = zip(*found, strict=True)
     return Observed(
-        margins=np.sort(torch.cat(safe).numpy()),
+        margins=torch.cat(safe).numpy(),
         wrong=int((torch.cat(plain) <= 0).sum()),
         classes=int(logits.shape[1]),
         lengths=np.concatenate(lengths_),
@@ -139,6 +151,7 @@ def observe(
         labels=torch.cat(labels_).cpu().numpy().astype(np.int64),
         words=tuple(words) or None,
         tested=tuple(tested),
+        watched=np.concatenate(watched) if watched else None,
     )
 
 

@@ -40,6 +40,20 @@ def recompute(network: NetworkMatrices, sequences: npt.NDArray[Any]) -> Floats:
     return logits if network.head_bias is None else logits + network.head_bias
 
 
+def mgu_gates(layer: LayerMatrices, values: Floats) -> Floats:
+    """The gates of a minimal gated unit at every step, (steps, sequences, hidden).
+
+    Args:
+        layer: its matrices.
+        values: what it reads, (sequences, steps, features).
+    """
+    state, gates = np.zeros((len(values), layer.hidden)), []
+    for value in values.swapaxes(0, 1):
+        gates.append(_sigmoid(_sums(layer, value, state)["forget"]))
+        state, _ = _mgu(layer, value, state, state)
+    return np.stack(gates)
+
+
 def _walk(layer: LayerMatrices, values: Floats) -> tuple[Floats, Floats]:
     """All states, and the last memory."""
     state, memory = np.zeros((2, len(values), layer.hidden))
