@@ -14,6 +14,9 @@ from statewise.bounds.grid import NORMS
 MOST = 2**16
 #: How many steps the smallest number of a tensor may lie from zero, when the step is not known.
 _SMALLEST = 256
+#: Of how many numbers a large tensor is tried first. A step that is found for none of them is looked for no further,
+#: which may at worst leave a tensor described by more nats than it needs.
+_SAMPLE = 4096
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,6 +77,9 @@ def find_levels(tensor: Tensor) -> Quantised | None:
     ([0, 1, -2], 4, 1)
     """
     if not tensor.is_floating_point() or tensor.numel() == 0:
+        return None
+    # What some of its numbers do not lie on, all do not: of a large tensor a look at a few is most often enough.
+    if tensor.numel() > 2 * _SAMPLE and find_levels(tensor.detach().flatten()[:: tensor.numel() // _SAMPLE]) is None:
         return None
     values = tensor.detach().double().unique()
     if not bool(torch.isfinite(values).all()):
