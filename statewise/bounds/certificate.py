@@ -33,6 +33,7 @@ class Claim:
         nats: what had to be paid, by name: the class, the choices, the confidence. Bounds of the form
             ``kl(risk ‖ value) <= nats / m`` have all of it here.
         log_penalty: the logarithm of what other bounds add to the risk, before it is cut at 1; None for those above.
+        sequences: how many it was counted on.
         guarantee: whether the value may be quoted.
     """
 
@@ -46,6 +47,7 @@ class Claim:
     gamma: float | None = None
     nats: Mapping[str, float] = field(default_factory=dict)
     log_penalty: float | None = None
+    sequences: int = 0
     guarantee: bool = True
 
     @property
@@ -98,7 +100,7 @@ class WhatIf:
     """What a change would be worth, were the errors the same.
 
     Attributes:
-        change: such as "project U to 1.0".
+        change: such as "project U to 1.0 (kl)", with the method that it would help.
         nats: by how much the price changes; negative is better.
         value: the bound that would come of it.
     """
@@ -116,12 +118,13 @@ class Certificate:
     """How far a classifier can be trusted, and why: made by :func:`certify`.
 
     Attributes:
-        value: the least bound that is proved, at the confidence ``1 - delta``.
+        value: the least bound that is proved of the network itself, at the confidence ``1 - delta``.
         delta: the probability, over the draw of the sequences, that anything claimed here is false.
         sequences: m.
         classes: K.
         error: the share of wrong answers on the data.
         best: the claim with that value.
+        other: the least claim about another predictor, such as the network with hard transitions, if it is lower.
         claims: all bounds side by side, the best first; printed orders without a guarantee last.
         inapplicable: bounds that say nothing of this network, and why.
         assumptions: what the claims rest on, and how it was checked.
@@ -129,7 +132,8 @@ class Certificate:
         growth: ln β, by how much a difference grows with each step.
         decay: ln θ, the same of the state of gated cells; None for others.
         what_if: what changes would be worth.
-        needed: sequences for some targets, if risk and network were the same; None if no number is enough.
+        needed: sequences for some targets, if risk and network were the same; None if no number is enough. Empty for
+            bounds that are not of the form ``kl(risk ‖ value) <= nats / m``.
     """
 
     value: float
@@ -138,6 +142,7 @@ class Certificate:
     classes: int
     error: float
     best: Claim
+    other: Claim | None
     claims: tuple[Claim, ...]
     inapplicable: Mapping[str, str]
     assumptions: tuple[Assumption, ...]
@@ -155,10 +160,18 @@ class Certificate:
     @property
     def sentence(self) -> str:
         """What may be quoted."""
+        if self.other is not None and self.other.value < 1 - 1 / self.classes:
+            return f"{self._of_network()} {self._quoted(self.other)}"
+        return self._of_network()
+
+    def _quoted(self, claim: Claim) -> str:
+        return sentence_of(claim.value, delta=self.delta, sequences=claim.sequences, about=claim.about)
+
+    def _of_network(self) -> str:
         if not self.vacuous:
-            return sentence_of(self.value, delta=self.delta, sequences=self.sequences, about=self.best.about)
+            return self._quoted(self.best)
         sentence = f"Nothing can be proved of this network from {self.sequences:,} sequences"
-        if not self.matrices:
+        if not self.matrices or self.best.name not in ("kl", "low-rank"):
             return f"{sentence}: the best bound is {percent(self.value)}, no better than guessing."
         worst = max(self.matrices, key=lambda matrix: matrix.nats)
         return (

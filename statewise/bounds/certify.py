@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from statewise.automata import Assumption
-from statewise.bounds.certificate import Certificate, Claim
+from statewise.bounds.certificate import NETWORK, Certificate, Claim
 from statewise.bounds.diagnosis import diagnose
 from statewise.bounds.gate_watch import gate_watch, has_one_gate
 from statewise.bounds.grid import prefix_nats, round_up
@@ -19,13 +20,19 @@ from statewise.bounds.matrices import NetworkMatrices
 from statewise.bounds.methods import METHODS, NEED_INPUT_BOUND, ORDERS, Case, Found, NotApplicableError
 from statewise.bounds.observed import Data, Forward, Observed, observe
 from statewise.bounds.reading import Reading, read_model
-from statewise.bounds.recompute import recompute
+from statewise.bounds.trial import refuse_changing, tried
 from statewise.errors import ArgumentError, AssumptionError
 
 #: Error probabilities for which the number of sequences is told.
 TARGETS = (0.3, 0.1, 0.03, 0.01)
-#: How far the outputs of a model may be from those of its matrices, as a share of the largest.
-AGREE = 1e-3
+_SAID = "as whoever asked says: nothing can check it"
+#: What a certificate rests on if something was given.
+_TOLD: Mapping[str, Assumption] = {
+    "promised": Assumption("the promised constants were fixed before the data was seen", _SAID, True),
+    "reference": Assumption("the reference was fixed before the data was seen", _SAID, True),
+    "methods": Assumption("the methods were named before any certificate was looked at", _SAID, True),
+    "forward": Assumption("forward computes with nothing but the model, and was fixed beforehand", _SAID, True),
+}
 
 
 def certify(
@@ -82,45 +89,48 @@ def certify(
     """
     _check(delta, iid, longest, architectures, methods)
     reading = read_model(model)
-    seen = observe(model, data, forward=forward, watch=gate_watch(reading, promised or {}))
-    reading = _tested(reading, seen)
     wanted = tuple(METHODS) if methods is None else tuple(dict.fromkeys(methods))
+    # All that may be claimed has a share of delta, whatever comes of it: which ones do must not be found by looking.
+    shares = sum(_possible(name, reading, fresh is not None, reference) for name in wanted if name not in ORDERS)
+    seen = observe(model, data, forward=forward, watch=gate_watch(reading, promised or {}))
+    refuse_changing(model, seen, forward=forward)
+    reading, seen = tried(reading, seen)
     limits = _limits(reading, seen, wanted, input_bound, longest)
     untouched = None if fresh is None else observe(model, fresh, forward=forward, where="certify.fresh")
-    possible = [name for name in wanted if _possible(name, reading, untouched, reference)]
+    _refuse_same(seen, untouched)
     case = Case(
         reading=reading,
         seen=seen,
         fresh=untouched,
-        # All that may be claimed has a share, whatever comes of it: which ones do must not be found out by looking.
-        delta=delta / max(1, sum(name not in ORDERS for name in possible)),
+        delta=delta / max(1, shares),
         steps=limits.steps,
         input_bound=limits.input_bound,
         paid=limits.paid,
         chosen={} if architectures == 1 else {"architecture": math.log(architectures)},
         promised=dict(promised or {}),
-        reference=None if reference is None else _reference(reference),
+        reference=None if reference is None else _reference(reference, model),
     )
     found, inapplicable = _claims(case, wanted, named=methods is not None)
     ranked = sorted(found, key=lambda each: (not each.claim.guarantee, each.claim.value, -_tightness(each.claim)))
     claims = tuple(each.claim for each in ranked)
-    if not claims or not claims[0].guarantee:
-        raise AssumptionError(
-            where="certify", got="no bound that applies", wanted="one", remedy="; ".join(inapplicable)
-        )
-    rests = [*_assumptions(reading, limits, architectures), *(rest for each in ranked for rest in each.assumptions)]
+    best, other = _headline(claims, seen, case.delta)
+    told = {"promised": promised, "reference": reference, "methods": methods, "forward": forward}
+    asked = [_TOLD[name] for name, value in told.items() if value]
+    general = _assumptions(reading, seen, limits, architectures)
+    rests = [*general, *asked, *(rest for each in ranked for rest in each.assumptions)]
     return Certificate(
-        value=claims[0].value,
+        value=best.value,
         delta=delta,
         sequences=seen.sequences,
         classes=seen.classes,
         error=seen.error,
-        best=claims[0],
+        best=best,
+        other=other,
         claims=claims,
         inapplicable=inapplicable,
         assumptions=tuple(dict.fromkeys(rests)),
-        needed={target: claims[0].needed(target) for target in targets},
-        **diagnose(case, {claim.name: claim for claim in claims}),
+        needed={} if best.log_penalty is not None else {target: best.needed(target) for target in targets},
+        **diagnose(case, {claim.name: claim for claim in claims}, best),
     )
 
 
@@ -149,25 +159,11 @@ def _check(delta: float, iid: bool | None, longest: int | None, architectures: i
         raise ArgumentError(where="certify.longest", got=longest, wanted="a whole number of at least 1")
     if architectures < 1:
         raise ArgumentError(where="certify.architectures", got=architectures, wanted="a whole number of at least 1")
+    if isinstance(methods, str):
+        raise ArgumentError(where="certify.methods", got=methods, wanted=f'names in a list, such as ["{methods}"]')
     for name in methods or ():
         if name not in METHODS:
             raise ArgumentError(where="certify.methods", got=name, wanted=f"some of {', '.join(METHODS)}")
-
-
-def _tested(reading: Reading, seen: Observed) -> Reading:
-    """The reading, if the model's outputs are those of its matrices; else one without matrices."""
-    matrices = reading.matrices
-    if matrices is None:
-        return reading
-    for length in {len(sequence) for sequence, _ in seen.tested}:
-        group = [pair for pair in seen.tested if len(pair[0]) == length]
-        given = np.stack([reading.as_read(sequence) for sequence, _ in group])
-        logits = np.stack([each for _, each in group])
-        apart = float(np.abs(recompute(matrices, given) - logits).max())
-        if not apart <= AGREE * max(1.0, float(np.abs(logits).max())):
-            why = f"its logits are {apart:.2g} away from those of its matrices: it is no linear head on the last state"
-            return replace(reading, matrices=None, why_not=why)
-    return reading
 
 
 def _limits(
@@ -224,8 +220,9 @@ def _input_limit(
                 "for; or wrap the model in BoundedInputs before it is trained.",
             )
         return None, {}, []
-    if not 0 < input_bound < math.inf:
-        raise ArgumentError(where="certify.input_bound", got=input_bound, wanted="a finite number > 0")
+    if isinstance(input_bound, str) or not 0 < input_bound < math.inf:
+        wanted = 'a finite number > 0, or "measured"'
+        raise ArgumentError(where="certify.input_bound", got=input_bound, wanted=wanted)
     if seen.largest > input_bound * (1 + 1e-6):
         raise AssumptionError(
             where="certify.input_bound",
@@ -241,10 +238,38 @@ def _long(bound: float, how: str) -> Assumption:
     return Assumption(f"inputs are at most {bound:g} long", how, True)
 
 
-def _possible(name: str, reading: Reading, fresh: Observed | None, reference: nn.Module | None) -> bool:
+def _headline(claims: Sequence[Claim], seen: Observed, delta: float) -> tuple[Claim, Claim | None]:
+    """The least claim about the network itself, and a lower one about another predictor."""
+    proved = [claim for claim in claims if claim.guarantee]
+    if not proved:
+        raise AssumptionError(
+            where="certify", got="no bound that applies", wanted="one", remedy="Name others with methods=, or none."
+        )
+    own = [claim for claim in proved if claim.about == NETWORK]
+    nothing = Claim(name="none", title="nothing is proved of it", origin="new", value=1.0, delta=delta)
+    best = own[0] if own else replace(nothing, risk=seen.error, sequences=seen.sequences)
+    others = [claim for claim in proved if claim.about != NETWORK and claim.value < best.value]
+    return best, others[0] if others else None
+
+
+def _refuse_same(seen: Observed, fresh: Observed | None) -> None:
+    if fresh is None:
+        return
+    common = int(np.isin(fresh.keys, seen.keys).sum())
+    # Short words may well be drawn again; numbers may not.
+    if common and (seen.words is None or np.array_equal(np.sort(fresh.keys), np.sort(seen.keys))):
+        raise AssumptionError(
+            where="certify.fresh",
+            got=f"{common:,} sequences that are among the data",
+            wanted="others, by which nothing was chosen",
+            remedy="Leave fresh= out: the other bounds need no fresh sequences.",
+        )
+
+
+def _possible(name: str, reading: Reading, fresh: bool, reference: nn.Module | None) -> bool:
     """Whether a method may apply, as far as can be said without looking at weights or margins."""
     if name == "held-out":
-        return fresh is not None
+        return fresh
     if name == "automaton":
         model = reading.classifier
         return model is not None and model.tokens is not None and model.memoryless
@@ -255,8 +280,16 @@ def _possible(name: str, reading: Reading, fresh: Observed | None, reference: nn
     return name not in NEED_INPUT_BOUND or reading.matrices is not None
 
 
-def _reference(model: nn.Module) -> NetworkMatrices:
-    found = read_model(model.eval())
+def _reference(model: nn.Module, trained: nn.Module) -> NetworkMatrices:
+    places = {parameter.data_ptr() for parameter in trained.parameters()}
+    if any(parameter.data_ptr() in places for parameter in model.parameters()):
+        raise AssumptionError(
+            where="certify.reference",
+            got="the weights of the model itself",
+            wanted="those of a network that was fixed before the data was seen",
+            remedy="Keep a copy.deepcopy of the model before it is trained.",
+        )
+    found = read_model(copy.deepcopy(model).eval())
     if found.matrices is None:
         raise AssumptionError(
             where="certify.reference", got=found.why_not, wanted="the architecture of the model itself"
@@ -281,14 +314,16 @@ def _tightness(claim: Claim) -> float:
     return -claim.log_penalty if claim.log_penalty is not None else 0.0
 
 
-def _assumptions(reading: Reading, limits: _Limits, architectures: int) -> list[Assumption]:
+def _assumptions(reading: Reading, seen: Observed, limits: _Limits, architectures: int) -> list[Assumption]:
     """What all claims rest on."""
-    asked = "as whoever asked says: nothing can check it"
     network = "yes" if architectures == 1 else f"it was one of {architectures}, which is paid for"
+    again = "it is in eval mode, and gave some sequences the same logits when they were run again, alone"
+    copies = f"{_SAID}; {seen.copies:,} of them are copies of others" if seen.copies else _SAID
     found = [
-        Assumption("the sequences are independent draws of the law whose error is bounded", asked, True),
-        Assumption("the network is one deterministic function", "it is in eval mode, and nothing in it draws", True),
-        Assumption("its architecture was fixed before the data was seen", f"{network}, {asked}", True),
+        Assumption("the sequences are independent draws of the law whose error is bounded", copies, True),
+        Assumption("the network is one deterministic function of a sequence", again, True),
+        Assumption("its architecture was fixed before the data was seen", f"{network}, {_SAID}", True),
+        Assumption("so were classes, vocabulary and whatever is done to inputs before it sees them", _SAID, True),
         Assumption("its weights are finite", "all were looked at", True),
     ]
     if reading.matrices is not None:

@@ -23,8 +23,9 @@ import torch
 from torch import Tensor, nn
 
 from statewise.bounds.grid import nats, prefix_nats
+from statewise.bounds.hidden import named_tensors, why_hidden
 from statewise.bounds.levels import find_levels
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, AssumptionError
 
 _FORMS = 5
 
@@ -97,7 +98,8 @@ def describe(network: nn.Module | Mapping[str, Tensor], *, fixed: Collection[str
     seen; who chooses among several pays for that, e.g. :func:`~statewise.bounds.grid.prefix_nats` of the hidden size.
 
     Args:
-        network: a module (a tensor that it holds twice is described once), or named tensors.
+        network: a module, of which all parameters and buffers are described, each once; or named tensors. One that
+            computes with something else, such as a tensor in a plain attribute or a hook, is refused.
         fixed: names of tensors that did not depend on the data, such as random ones that were never trained.
 
     >>> print(describe({"weight": 0.5 * torch.tensor([[1.0, 0.0], [0.0, -1.0]])}))
@@ -168,12 +170,15 @@ def _state(network: nn.Module | Mapping[str, Tensor]) -> Iterable[tuple[str, Ten
     if not isinstance(network, nn.Module):
         yield from network.items()
         return
-    # The state says what belongs to the network; a parameter that it holds under two names is one tensor.
-    seen: set[int] = set()
-    for name, tensor in network.state_dict(keep_vars=True).items():
-        if isinstance(tensor, Tensor) and id(tensor) not in seen:
-            seen.add(id(tensor))
-            yield name, tensor.detach()
+    if hidden := why_hidden(network):
+        raise AssumptionError(
+            where="describe",
+            got=hidden,
+            wanted="a network of parameters and buffers",
+            remedy="Register it as a buffer: what is not described cannot be paid for.",
+        )
+    for name, tensor in named_tensors(network):
+        yield name, tensor.detach()
 
 
 def _counts(integers: Tensor, levels: int) -> list[int]:

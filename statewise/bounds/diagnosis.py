@@ -18,16 +18,17 @@ BITS = (8, 4, 2)
 _MOST = 8  # changes that are told
 
 
-def diagnose(case: Case, claims: Mapping[str, Claim]) -> dict[str, Any]:
+def diagnose(case: Case, claims: Mapping[str, Claim], best: Claim) -> dict[str, Any]:
     """What a certificate says beyond its claims: matrices, growth, decay and what-ifs.
 
     Args:
         case: what the methods were given.
         claims: by name.
+        best: of them.
     """
     changes = list(_quantised(case, claims))
     if "kl" not in claims:
-        return {"what_if": tuple(changes)}
+        return {"what_if": _helpful(changes, best)}
     claim, profile = claims["kl"], case.measured.subject.profile
     log_scale = margin_scale(_gamma(claim))
     nats = profile.nats(log_scale)
@@ -42,13 +43,19 @@ def diagnose(case: Case, claims: Mapping[str, Claim]) -> dict[str, Any]:
         )
         for block in profile.blocks
     )
-    changes += sorted(_projected(case, claim), key=lambda change: change.nats)
+    changes += _projected(case, claim)
     return {
         "matrices": matrices,
         "growth": profile.log_growth,
         "decay": profile.log_decay,
-        "what_if": tuple(sorted(changes, key=lambda change: change.nats)[:_MOST]),
+        "what_if": _helpful(changes, best),
     }
+
+
+def _helpful(changes: list[WhatIf], best: Claim) -> tuple[WhatIf, ...]:
+    """Those that lower the certificate, most first; where it is 1, those that cost fewer nats."""
+    some = [change for change in changes if change.nats < -0.5 and (change.value < best.value or best.value >= 1)]
+    return tuple(sorted(some, key=lambda change: (change.value, change.nats))[:_MOST])
 
 
 def _projected(case: Case, claim: Claim) -> Iterator[WhatIf]:
@@ -60,7 +67,7 @@ def _projected(case: Case, claim: Claim) -> Iterator[WhatIf]:
     for name, changed in _with_smaller_norms(network):
         after = changed.profile().cover_nats(margin_scale(_gamma(claim)))
         value = kl_inverse(claim.risk, max(0.0, claim.total_nats + after - before) / case.seen.sequences)
-        yield WhatIf(f"project {name} to 1.0", after - before, value)
+        yield WhatIf(f"project {name} to 1.0 (kl)", after - before, value)
 
 
 def _with_smaller_norms(network: NetworkClass) -> Iterator[tuple[str, NetworkClass]]:
@@ -70,12 +77,12 @@ def _with_smaller_norms(network: NetworkClass) -> Iterator[tuple[str, NetworkCla
         for side, layer in enumerate(directions):
             prefix = next(names)
             for name, norm in layer.norms.items():
-                if norm > 1:
+                if norm > 1 + 1e-6:
                     other = replace(layer, norms={**layer.norms, name: 1.0})
                     both = (*directions[:side], other, *directions[side + 1 :])
                     layers = (*network.directions[:place], both, *network.directions[place + 1 :])
                     yield prefix + name, replace(network, layers=layers)
-    if network.head_norm > 1:
+    if network.head_norm > 1 + 1e-6:
         yield "V", replace(network, head_norm=1.0)
 
 
@@ -90,7 +97,7 @@ def _quantised(case: Case, claims: Mapping[str, Claim]) -> Iterator[WhatIf]:
         if nats < claim.nats["weights"]:
             total = claim.total_nats - claim.nats["weights"] + nats
             value = kl_inverse(claim.risk, total / case.seen.sequences)
-            yield WhatIf(f"round all weights to {bits} bits", nats - claim.nats["weights"], value)
+            yield WhatIf(f"round all weights to {bits} bits (bits)", nats - claim.nats["weights"], value)
 
 
 def _gamma(claim: Claim) -> float:

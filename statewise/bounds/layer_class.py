@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from statewise.bounds.grid import SLACK, Ledger
-from statewise.bounds.logs import Floats, log_of, softplus
+from statewise.bounds.logs import Floats
 from statewise.bounds.matrices import GATES, LayerMatrices
 from statewise.bounds.norms import spectral_norm
 from statewise.bounds.profile import Block
@@ -53,12 +53,10 @@ class OffCentreBlock(Block):
     [1.609438, 1.098612, 0.0]
     """
 
-    def cover_nats(self, log_distance: float) -> float:
-        """As for other matrices, but 0 only from twice the radius on."""
-        log_bound = log_of(self.bound)
-        if log_distance >= math.log(2) + log_bound:
-            return 0.0
-        return self.parameters * softplus(math.log(2 * self.stretch) + log_bound - log_distance)
+    @property
+    def reach(self) -> float:
+        """Two: the middle may be missing."""
+        return 2.0
 
 
 @dataclass(frozen=True, kw_only=True)

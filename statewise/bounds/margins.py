@@ -39,13 +39,13 @@ def margins(logits: Float[Tensor, "sequences classes"], labels: Int[Tensor, "seq
 def safe_margins(
     logits: Float[Tensor, "sequences classes"], labels: Int[Tensor, "sequences"]
 ) -> Float[Tensor, "sequences"]:
-    """Margins in float64, less what rounding may have added to them.
+    """Margins in float64, less what rounding may have added to them, here and on sequences that are still to come.
 
     Args:
         logits: as the network computed them.
         labels: the right classes.
     """
-    slack = ROUNDING.get(logits.dtype, 2e-2) * logits.detach().double().abs().amax(1)
+    slack = 2 * ROUNDING.get(logits.dtype, 2e-2) * logits.detach().double().abs().amax(1)
     return margins(logits.double(), labels) - slack
 
 

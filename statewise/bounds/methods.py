@@ -14,12 +14,14 @@ from statewise.bounds.automaton import certify_extraction
 from statewise.bounds.catalogue import BOUNDS, bound_named
 from statewise.bounds.certificate import NETWORK, Claim
 from statewise.bounds.grid import Ledger
+from statewise.bounds.hidden import why_hidden
 from statewise.bounds.kl import kl_inverse
 from statewise.bounds.matrices import NetworkMatrices
 from statewise.bounds.measured_class import network_class
 from statewise.bounds.measured_gates import measured_gates
 from statewise.bounds.measured_subject import MeasuredSubject, measure_filters, measure_network
 from statewise.bounds.observed import Observed
+from statewise.bounds.occam import margin_scale
 from statewise.bounds.quantised import describe
 from statewise.bounds.reading import Reading
 from statewise.bounds.search import BestMargin, SortedMargins, best_over_margins
@@ -92,6 +94,18 @@ class Case:
         return {"confidence": -math.log(self.delta)}
 
     def _measure(self, reference: NetworkMatrices | None) -> MeasuredSubject:
+        """With the promises or without, whichever is cheaper: a norm may have stayed far below what was promised."""
+        kept = self._measure_with(self.promised, reference)
+        if not self.promised or self.reading.convolutional is not None:
+            return kept
+        looked_up = self._measure_with({}, reference)
+        scale = margin_scale(max(self.margins.largest, 1e-300) / 4)
+        chosen = min(
+            (kept, looked_up), key=lambda each: sum(each.paid.values()) + each.subject.profile.cover_nats(scale)
+        )
+        return replace(chosen, paid={**chosen.paid, "promised or measured": math.log(2)})
+
+    def _measure_with(self, promised: Mapping[str, float], reference: NetworkMatrices | None) -> MeasuredSubject:
         matrices = self.reading.matrices
         if matrices is None:
             raise NotApplicableError(self.reading.why_not)
@@ -102,7 +116,7 @@ class Case:
             matrices,
             steps=self.steps,
             input_bound=self.input_bound,
-            promised=self.promised,
+            promised=promised,
             reference=reference,
         )
 
@@ -129,7 +143,7 @@ def _by_norms(name: str) -> Method:
         _refuse_missing(bound.missing(subject))
         log_penalty = bound.log_penalty(subject, gamma=1.0, m=case.seen.sequences)
         claim = Claim(name=name, title=bound.title, origin=bound.tag, value=1.0, gamma=1.0, log_penalty=log_penalty)
-        return Found(claim=replace(claim, guarantee=False))
+        return Found(claim=replace(claim, sequences=case.seen.sequences, guarantee=False))
 
     return method if bound.guarantee else order
 
@@ -163,6 +177,7 @@ def _claim(case: Case, name: str, best: BestMargin, paid: Mapping[str, float], *
         gamma=best.gamma,
         nats={"class": best.nats, **paid} if occam else dict(paid),
         log_penalty=None if occam else best.log_penalty,
+        sequences=case.seen.sequences,
     )
 
 
@@ -202,6 +217,7 @@ def _measured_gates(case: Case) -> Found:
         delta=case.delta,
         risk=best.rate,
         gamma=best.gamma,
+        sequences=case.seen.sequences,
         nats={
             "class": best.cover_nats,
             "constants": ledger.total,
@@ -214,6 +230,8 @@ def _measured_gates(case: Case) -> Found:
 
 
 def _bits(case: Case) -> Found:
+    if hidden := why_hidden(case.reading.model):
+        raise NotApplicableError(f"{hidden}: it cannot be described")
     description = describe(case.reading.model)
     nats = {"weights": description.nats, **case.chosen, **case.confidence}
     claim = Claim(
@@ -224,6 +242,7 @@ def _bits(case: Case) -> Found:
         delta=case.delta,
         risk=case.seen.error,
         nats=nats,
+        sequences=case.seen.sequences,
     )
     return Found(claim=claim)
 
@@ -245,10 +264,11 @@ def _automaton(case: Case) -> Found:
         title=f"Occam certificate of its automaton, {found.states} state{'s' * (found.states > 1)}",
         origin="new",
         value=kl_inverse(found.rate, math.fsum(parts.values()) / found.sequences),
-        about=found.predictor.replace("the network as it is", NETWORK),
+        about=NETWORK if found.predictor.startswith("the network as it is") else found.predictor,
         delta=case.delta,
         risk=found.rate,
         nats=parts,
+        sequences=found.sequences,
     )
     remark = (Assumption(found.predictor, found.remark, True),) if found.remark else ()
     return Found(claim=claim, assumptions=(*found.assumptions[2:], *remark))
@@ -266,9 +286,11 @@ def _held_out(case: Case) -> Found:
         delta=case.delta,
         risk=fresh.error,
         nats=nats,
+        sequences=fresh.sequences,
     )
-    told = "as whoever gave them says: nothing, neither weights nor settings, was chosen by them"
-    return Found(claim=claim, assumptions=(Assumption("the fresh sequences are fresh", told, True),))
+    told = "as whoever gave them says; they are other ones than the rest"
+    statement = "the fresh sequences are draws of the same law, and neither weights nor settings were chosen by them"
+    return Found(claim=claim, assumptions=(Assumption(statement, told, True),))
 
 
 #: All methods by name, in the order in which they are tried.

@@ -17,8 +17,8 @@ from statewise.bounds.margins import margins, safe_margins
 from statewise.errors import ArgumentError, AssumptionError, DeviceError, DtypeError, LengthError, ShapeError
 
 BATCH = 1024
-#: Sequences on which the reading of the matrices is tested.
-TESTED = 16
+#: Sequences on which it is tested what a model is: so many in all, and of each batch.
+TESTED, EACH = 24, 4
 
 
 @runtime_checkable
@@ -51,28 +51,41 @@ class Observed:
         margins: (m,), in float64 and less what rounding may have added.
         wrong: how many were classified wrongly; a tie is wrong.
         classes: how many logits there are.
+        dtype: of the logits.
+        input_dtype: of the inputs.
+        with_lengths: whether lengths were given.
         lengths: (m,), steps of each sequence, in the order of the data.
         largest: the greatest length of a step, as a vector; 0 for tokens.
         labels: (m,).
         words: the token numbers of each sequence; None for numbers.
         tested: a few sequences, and their logits.
+        keys: (m,), a number for each sequence, the same for equal ones.
         watched: (m,), what ``watch`` gave for each sequence; None without.
     """
 
     margins: Floats
     wrong: int
     classes: int
+    dtype: torch.dtype
+    input_dtype: torch.dtype
+    with_lengths: bool
     lengths: npt.NDArray[np.int64]
     largest: float
     labels: npt.NDArray[np.int64]
     words: tuple[npt.NDArray[np.int64], ...] | None
     tested: tuple[Tested, ...]
+    keys: npt.NDArray[np.int64]
     watched: Floats | None = None
 
     @property
     def sequences(self) -> int:
         """How many there are: m."""
         return len(self.margins)
+
+    @property
+    def copies(self) -> int:
+        """How many sequences are equal to one before them."""
+        return self.sequences - len(np.unique(self.keys))
 
     @property
     def longest(self) -> int:
@@ -114,6 +127,7 @@ def observe(
     found: list[tuple[Tensor, Tensor, Tensor, npt.NDArray[np.int64], float]] = []
     words: list[npt.NDArray[np.int64]] = []
     tested: list[Tested] = []
+    keys: list[npt.NDArray[np.int64]] = []
     watched: list[Floats] = []
     seen = 0
     with torch.no_grad():
@@ -125,13 +139,14 @@ def observe(
                     wanted="one device",
                     remedy=f"Move one of them: model.to({str(inputs.device)!r}).",
                 )
-            steps, largest = _inspect(inputs, lengths, where, seen)
+            steps, largest = _inspect(inputs, lengths, labels, where, seen)
             logits = call(inputs) if lengths is None else call(inputs, lengths)
             _check_logits(logits, labels, where)
             found.append((safe_margins(logits, labels).cpu(), margins(logits, labels).cpu(), labels, steps, largest))
             if not inputs.is_floating_point():
                 words += [row[:n].astype(np.int64) for row, n in zip(inputs.cpu().numpy(), steps, strict=True)]
-            tested += _some(inputs, logits, steps, TESTED - len(tested))
+            tested = _thinned([*tested, *_some(inputs, logits, steps)])
+            keys.append(_keys(inputs, steps))
             watched += [] if watch is None else [watch(inputs, steps)]
             seen += len(labels)
     if seen < least:
@@ -146,11 +161,15 @@ def observe(
         margins=torch.cat(safe).numpy(),
         wrong=int((torch.cat(plain) <= 0).sum()),
         classes=int(logits.shape[1]),
+        dtype=logits.dtype,
+        input_dtype=inputs.dtype,
+        with_lengths=lengths is not None,
         lengths=np.concatenate(lengths_),
         largest=max(largest_),
         labels=torch.cat(labels_).cpu().numpy().astype(np.int64),
         words=tuple(words) or None,
         tested=tuple(tested),
+        keys=np.concatenate(keys),
         watched=np.concatenate(watched) if watched else None,
     )
 
@@ -184,8 +203,25 @@ def _parts(batch: Any, where: str) -> tuple[Tensor, Tensor | None, Tensor]:
     return inputs, lengths, labels
 
 
-def _inspect(inputs: Tensor, lengths: Tensor | None, where: str, before: int) -> tuple[npt.NDArray[np.int64], float]:
+def _inspect(
+    inputs: Tensor, lengths: Tensor | None, labels: Tensor, where: str, before: int
+) -> tuple[npt.NDArray[np.int64], float]:
     """The steps of each sequence, and the greatest length of a step."""
+    dimensions = 3 if inputs.is_floating_point() else 2
+    if inputs.ndim != dimensions:
+        raise ShapeError(
+            where=where,
+            got=f"inputs {tuple(inputs.shape)}",
+            wanted="(sequences, steps, features), or token numbers (sequences, steps)",
+            remedy="Sequences come first, also for a model that wants steps first: give that one as "
+            "forward=lambda x: model(x.transpose(0, 1)).",
+        )
+    if labels.is_floating_point():
+        raise DtypeError(where=where, got=f"labels of {labels.dtype}", wanted="whole numbers")
+    if lengths is not None and len(lengths) and int(lengths.max()) > inputs.shape[1]:
+        at = before + int(lengths.argmax())
+        got = f"a length of {int(lengths.max())}"
+        raise LengthError(where=f"{where}, sequence {at}", got=got, wanted=f"at most {inputs.shape[1]}, as given")
     steps = np.full(len(inputs), inputs.shape[1]) if lengths is None else lengths.cpu().numpy().astype(np.int64)
     if inputs.is_floating_point():
         if len(steps) and steps.min() < 1:
@@ -225,7 +261,25 @@ def _check_logits(logits: Tensor, labels: Tensor, where: str) -> None:
         raise ArgumentError(where=where, got=got, wanted=f"0 to {logits.shape[1] - 1}")
 
 
-def _some(inputs: Tensor, logits: Tensor, steps: npt.NDArray[np.int64], count: int) -> list[Tested]:
-    """The first sequences of a batch, and their logits."""
-    rows = range(min(count, len(inputs)))
-    return [(inputs[at, : int(steps[at])].cpu().numpy(), logits[at].double().cpu().numpy()) for at in rows]
+def _some(inputs: Tensor, logits: Tensor, steps: npt.NDArray[np.int64]) -> list[Tested]:
+    """A few sequences of a batch, and their logits: the first, the last, the shortest and the longest."""
+    if not len(inputs):
+        return []
+    rows = dict.fromkeys((0, len(inputs) - 1, int(steps.argmin()), int(steps.argmax()), *range(1, EACH)))
+    return [(_array(inputs[at, : int(steps[at])]), _array(logits[at])) for at in rows if at < len(inputs)]
+
+
+def _keys(inputs: Tensor, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    rows = _array(inputs)
+    return np.array([hash(rows[at, :length].tobytes()) for at, length in enumerate(steps.tolist())], dtype=np.int64)
+
+
+def _thinned(tested: list[Tested]) -> list[Tested]:
+    """At most so many, from all batches alike."""
+    return tested if len(tested) <= TESTED else tested[:: -(-len(tested) // TESTED)]
+
+
+def _array(values: Tensor) -> npt.NDArray[Any]:
+    plain = values.double() if values.is_floating_point() else values
+    array: npt.NDArray[Any] = plain.cpu().numpy()
+    return array

@@ -21,7 +21,7 @@ from torch import Tensor
 from statewise.bounds.kl import kl_inverse
 from statewise.bounds.margins import margins
 from statewise.bounds.randomised import RandomisedNetwork
-from statewise.errors import ArgumentError, AssumptionError, NonFiniteError
+from statewise.errors import ArgumentError, AssumptionError, DtypeError, NonFiniteError
 
 #: Maurer's inequality needs that many sequences.
 FEWEST = 8
@@ -99,6 +99,8 @@ def certify_gibbs(
     >>> found.observed < 0.05 < found.bound < 0.1, found.vacuous
     (True, False)
     """
+    if not isinstance(network, RandomisedNetwork):
+        raise DtypeError(where="certify_gibbs.network", got=type(network).__name__, wanted="a RandomisedNetwork")
     m = _check(inputs, labels, draws=draws, batch=batch, delta=delta, price=nats)
     shares, classes = _try_out(network, inputs, labels, draws=draws, batch=batch, generator=generator)
     empirical = mean_bound(shares, delta=0.2 * delta)

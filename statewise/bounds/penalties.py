@@ -193,7 +193,9 @@ def cover_nats_at(profile: Profile, log_scales: Floats) -> Floats:
     for block, unit in zip(profile.blocks, profile.log_distances(0.0), strict=True):
         log_bound, distances = log_of(block.bound), unit + log_scales
         far = math.log(2 * block.stretch) + log_bound - np.where(np.isinf(distances), 0.0, distances)
-        total += np.where(distances >= log_bound, 0.0, block.parameters * np.logaddexp(0.0, far))
+        total += np.where(
+            distances >= log_bound + math.log(block.reach), 0.0, block.parameters * np.logaddexp(0.0, far)
+        )
     return total
 
 

@@ -38,6 +38,11 @@ class Block:
     free: int | None = None
     stretch: float = 1.0
 
+    @property
+    def reach(self) -> float:
+        """From how many radii on one member is near all: 1 where the middle of the ball is a member."""
+        return 1.0
+
     def __post_init__(self) -> None:
         if self.rows < 1 or self.columns < 1:
             raise ArgumentError(where=f"{self.name}", got=f"{self.rows} x {self.columns}", wanted="a matrix")
@@ -66,7 +71,7 @@ class Block:
             log_distance: ln ρ.
         """
         log_bound = log_of(self.bound)
-        if log_distance >= log_bound:
+        if log_distance >= log_bound + math.log(self.reach):
             return 0.0
         return self.parameters * softplus(math.log(2 * self.stretch) + log_bound - log_distance)
 

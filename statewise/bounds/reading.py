@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from statewise.bounds.bounded_inputs import BoundedInputs
+from statewise.bounds.hidden import named_tensors, why_hidden
 from statewise.bounds.logs import Floats
 from statewise.bounds.matrices import GATES, LayerMatrices, NetworkMatrices, refuse_non_finite
 from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, RNNCell
@@ -22,6 +23,7 @@ from statewise.models import LanguageModel, SequenceClassifier, StepClassifier, 
 from statewise.transforms import Centroids, Zoneout
 
 _TORCHS = (nn.RNN, nn.GRU, nn.LSTM)
+_KINDS: dict[type[nn.Module], str] = {nn.RNN: "rnn", nn.GRU: "gru", nn.LSTM: "lstm"}
 _CELLS: dict[type[Cell], str] = {RNNCell: "rnn", MGUCell: "mgu", GRUCell: "gru", LSTMCell: "lstm"}
 #: Modules that do nothing to what passes through them in eval mode, or only hold others.
 _IDLE = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.AlphaDropout, nn.Sequential, nn.ModuleList, nn.ModuleDict)
@@ -117,7 +119,7 @@ def _refuse(model: nn.Module) -> None:
                 wanted="a classifier that gives each sequence one class by its largest logit",
                 remedy="Bounds of taggers, language models and structured outputs are others; none is claimed here.",
             )
-        if module.training:
+        if getattr(module, "training", True):
             got = "dropout that is on" if "Dropout" in type(module).__name__ else "a module in training mode"
             remedy = "Call model.eval(): a bound speaks of one deterministic function."
             raise AssumptionError(where=where, got=got, wanted="eval mode", remedy=remedy)
@@ -130,11 +132,13 @@ def _refuse(model: nn.Module) -> None:
                 wanted="a deterministic network",
                 remedy='model.with_transition("argmax") or "mixture" is one.',
             )
-    devices = {parameter.device for parameter in model.parameters()}
-    if len(devices) > 1:
-        raise DeviceError(where="certify.model", got=f"parameters on {sorted(map(str, devices))}", wanted="one device")
-    for name, tensor in model.named_parameters():
-        refuse_non_finite(f"certify: {name}", _array(tensor))
+    devices = {tensor.device for _, tensor in named_tensors(model)}
+    if len(devices) > 1 or any(device.type == "meta" for device in devices):
+        got = f"weights on {', '.join(sorted(map(str, devices)))}"
+        raise DeviceError(where="certify.model", got=got, wanted="one device, where they have values")
+    for name, tensor in named_tensors(model):
+        if tensor.is_floating_point():
+            refuse_non_finite(f"certify: {name}", _array(tensor))
 
 
 def _read_classifier(model: nn.Module, core: SequenceClassifier, bound: float | None) -> Reading:
@@ -145,6 +149,8 @@ def _read_classifier(model: nn.Module, core: SequenceClassifier, bound: float | 
         "classifier": core,
     }
     try:
+        if hidden := why_hidden(core):
+            raise _NotCoveredError(hidden)
         matrices = _network(core.layer, core.head, core.embedding, core.config.readout.replace("u_end", "h"))
     except _NotCoveredError as error:
         return Reading(model=model, matrices=None, why_not=str(error), **known)
@@ -153,6 +159,8 @@ def _read_classifier(model: nn.Module, core: SequenceClassifier, bound: float | 
 
 def _parts(model: nn.Module) -> tuple[Any, Any, nn.Embedding | None]:
     """The recurrent layer, the head and maybe the embedding of a module that holds nothing else."""
+    if hidden := why_hidden(model):
+        raise _NotCoveredError(f"{hidden}; only held-out certificates apply to it")
     layers, heads, embeddings = [], [], []
     # A parametrization is part of the weight that it makes, and weights are read as they act.
     for name, module in model.named_modules():
@@ -175,9 +183,22 @@ def _parts(model: nn.Module) -> tuple[Any, Any, nn.Embedding | None]:
             remedy="Regression has no margin. For two classes give two logits: (0, y) says the same as one logit y.",
         )
     embedding = embeddings[0] if embeddings else None
+    _refuse_others(model, [layers[0], heads[0], *embeddings])
     if embedding is not None and embedding.max_norm is not None:
         raise _NotCoveredError(f"an embedding with max_norm changes while it is read; {_OTHERS}")
     return layers[0], heads[0], embedding
+
+
+def _refuse_others(model: nn.Module, parts: list[nn.Module]) -> None:
+    """Refuse parts whose forward pass may be another, and weights that belong to none of them."""
+    for part in parts:
+        own = type(part).__mro__[1] if parametrize.is_parametrized(part) else type(part)
+        if own not in (*_TORCHS, nn.Linear, nn.Embedding) and not own.__module__.startswith("statewise."):
+            raise _NotCoveredError(f"{own.__name__} is a subclass that may compute something else; {_OTHERS}")
+    known = {id(tensor) for part in parts for _, tensor in named_tensors(part)}
+    beside = [name for name, tensor in named_tensors(model) if id(tensor) not in known]
+    if beside:
+        raise _NotCoveredError(f"{beside[0]} belongs neither to its layer nor to its head or embedding; {_OTHERS}")
 
 
 def _network(layer: Any, head: Any, embedding: nn.Embedding | None, readout: str) -> NetworkMatrices:
@@ -203,7 +224,7 @@ def _kind(layer: Any) -> tuple[str, str]:
     if isinstance(layer, _TORCHS):
         if getattr(layer, "proj_size", 0):
             raise _NotCoveredError(f"proj_size={layer.proj_size} is not covered; {_OTHERS}")
-        kind = type(layer).__name__.removeprefix("Parametrized").lower()
+        kind = next(name for known, name in _KINDS.items() if isinstance(layer, known))
         return kind, layer.nonlinearity if isinstance(layer, nn.RNN) else "tanh"
     for transform in layer.transforms:
         if isinstance(transform, Centroids | Zoneout):
@@ -241,12 +262,3 @@ def _by_gate(stacked: Tensor, gates: tuple[str, ...]) -> dict[str, Floats]:
 def _array(tensor: Tensor) -> Floats:
     values: Floats = tensor.detach().to("cpu", torch.float64).numpy()
     return values
-
-
-def tensors_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """All that a model is made of, by name: parameters, and buffers that a file of it would hold.
-
-    Args:
-        model: any.
-    """
-    yield from model.state_dict().items()

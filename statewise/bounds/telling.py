@@ -24,7 +24,10 @@ def tell(certificate: Certificate) -> str:
     if certificate.matrices:
         parts.append(_matrices(certificate))
     if certificate.what_if:
-        parts.append("What if (errors being the same):\n" + _indented(map(str, certificate.what_if)))
+        parts.append(
+            "What if (errors being the same; nats of the method in brackets):\n"
+            + _indented(map(str, certificate.what_if))
+        )
     if certificate.needed:
         parts.append(_needed(certificate))
     if certificate.inapplicable:
@@ -68,7 +71,8 @@ def _claims(certificate: Certificate) -> str:
     head = ["bound", "what it is", "value", "margin", "risk", "nats", "unclipped"]
     rows = [head, *(_claim(claim) for claim in certificate.claims)]
     split = sum(claim.guarantee for claim in certificate.claims)
-    return f"Bounds, of which {split} share delta = {certificate.delta:g}:\n" + _indented(
+    told = "nats: the length of a description, which m sequences pay for; unclipped: what is added to the risk"
+    return f"Bounds, of which {split} share delta = {certificate.delta:g} ({told}):\n" + _indented(
         aligned(rows, left=2).split("\n")
     )
 

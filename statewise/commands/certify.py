@@ -13,8 +13,9 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 from torch import Tensor
 
+from statewise.automata import random_words
 from statewise.bounds import METHODS, certify
-from statewise.commands.labelled import FILES, read_examples
+from statewise.commands.labelled import FILES, Labelled, read_examples
 from statewise.commands.predict_classes import Line, Words
 from statewise.commands.shared import DEVICE, command_parser, find_device, split_list
 from statewise.commands.tagged import column
@@ -27,6 +28,8 @@ from statewise.train.telling import say
 NAME = "certificate.json"
 MEASURED: Literal["measured"] = "measured"
 BATCH = 1024
+#: Tasks whose words are chosen by length and class.
+_BALANCED = ("parentheses", "parentheses-small", "palindromes")
 _OPTIONS = ("delta", "iid", "input_bound", "longest", "promised", "methods", "data", "fresh")
 _REMEDIES = {
     "iid": "Say --iid if the sequences are independent draws of one law. Windows of one stream, steps of one sequence "
@@ -109,26 +112,32 @@ def _in_our_words() -> Iterator[None]:
         _, _, name = error.where.partition("certify.")
         if name.split(",")[0] not in _OPTIONS:
             raise
-        where = f"--{name.replace('_', '-')}"
+        where = f"--{name.replace('_', '-').replace('promised', 'promise')}"
         raise error.told(where=where, remedy=_REMEDIES.get(name, error.remedy)) from None
 
 
 def _sequences(asked: str | None, model: SequenceClassifier, told: Mapping[str, Any], *, of: str) -> Any:
     """The sequences that are named, in the symbols and classes of the run."""
     source, seed = dict(told.get("source", {})), told["training"]["seed"]
+    if asked is not None and Path(asked).expanduser().is_file():
+        path = Path(asked).expanduser()
+        if of == "--fresh" and path.resolve() in [
+            Path(source[name]).expanduser().resolve() for name in ("data", "valid") if source.get(name)
+        ]:
+            raise ArgumentError(where=of, got=asked, wanted="examples that the run was neither trained nor chosen by")
+        return _from_file(path, model, told)
     if asked is None:
         if "data" not in source:
             raise ArgumentError(
                 where=of, got="nothing", wanted="the sequences: this run does not say where it had its own from"
             )
-        # What was held back to choose the best epoch is as independent as the rest.
-        found: Any = read_examples(source, seed=seed).train
-    elif Path(asked).expanduser().is_file():
-        return _from_file(Path(asked).expanduser(), model, told)
     else:
-        like = {name: value for name, value in source.items() if name not in (*FILES, "data")}
-        sets = read_examples({**like, "data": asked}, seed=seed)
-        found = sets.train if of == "--data" else next(iter(sets.tests.values()), sets.valid)
+        source = {name: value for name, value in source.items() if name not in (*FILES, "data")} | {"data": asked}
+    try:
+        sets = read_examples(source, seed=seed)
+    except StatewiseError as error:
+        raise error.told(where=error.where.replace("--data", of)) from None
+    found: Any = _independent(sets, seed, of)
     about = told["examples"]
     mine = about["symbols"] if not isinstance(found, Images) else None
     if (mine is not None and list(found.symbols) != mine) or list(found.classes) != about["classes"]:
@@ -136,6 +145,34 @@ def _sequences(asked: str | None, model: SequenceClassifier, told: Mapping[str, 
     if isinstance(found, Images) and about.get("permutation") is not None:
         found = found.in_order(about["permutation"])
     return found
+
+
+def _independent(sets: Labelled, seed: int, of: str) -> Sequences | Images:
+    """The examples of a source that are independent draws of one law.
+
+    Words of a language are chosen so that all lengths and both classes occur, which no independent draws are: as many
+    are drawn anew, with even lengths and symbols, and others for ``--fresh``.
+    """
+    if sets.language is not None and isinstance(sets.train, Sequences):
+        longest = int(sets.train.lengths.max())
+        count, apart = len(sets.train), {"--data": 1, "--fresh": 2}[of]
+        words = random_words(sets.train.symbols, count, max_length=longest, seed=3 * seed + apart)
+        return Sequences.from_words(
+            words,
+            [sets.language.run(word) for word in words],
+            symbols=sets.train.symbols,
+            classes=sets.train.classes,
+        )
+    if isinstance(sets.train, Images):
+        return sets.train if of == "--data" else sets.tests["test"]
+    if of == "--data" and sets.name not in _BALANCED:
+        return sets.train
+    raise ArgumentError(
+        where=of,
+        got=sets.name,
+        wanted="independent draws: a file of labels and texts, a language, or pictures",
+        remedy="Its examples are balanced by lengths and classes, or were used to choose the model.",
+    )
 
 
 def _from_file(path: Path, model: SequenceClassifier, told: Mapping[str, Any]) -> Sequences:

@@ -118,7 +118,7 @@ def learn_and_certify(settings: AutomataSettings) -> Computed:
         "words": settings.words,
         "errors": certificate.errors,
         "nats": certificate.description.total,
-        "by_certify": whole.value,
+        "by_certify": whole.claim("automaton").value,
         "predictor": certificate.predictor,
         "sentence": certificate.sentence,
         "vacuous": certificate.vacuous,

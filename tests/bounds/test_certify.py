@@ -83,10 +83,17 @@ def test_delta_is_split_and_every_choice_is_paid() -> None:
 def test_promises_cost_nothing_and_are_held() -> None:
     model = LastState(nn.RNN(2, 3, batch_first=True, bias=False), bias=False).eval()
     data = labelled(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.999 / torch.linalg.matrix_norm(parameter, 2))
     norms = dict.fromkeys(("U", "W", "V"), 2.0)
     found = certify(model, data, iid=True, input_bound=1.0, longest=5, promised=norms)
-    assert found.claim("kl").nats["constants"] == 0
+    assert found.claim("kl").nats["constants"] == pytest.approx(math.log(2))
     assert [matrix.norm for matrix in found.matrices] == pytest.approx([2.0] * 3, rel=2e-9)
+    # Norms that stayed far below a promise are looked up and paid for, if that is cheaper.
+    loose = certify(model, data, iid=True, input_bound=1.0, longest=5, promised=dict.fromkeys(norms, 1e6))
+    free = certify(model, data, iid=True, input_bound=1.0, longest=5)
+    assert loose.claim("kl").nats["constants"] == pytest.approx(free.claim("kl").nats["constants"] + math.log(2))
     with pytest.raises(AssumptionError, match="as was promised"):
         certify(model, data, iid=True, input_bound=1.0, promised={"U": 1e-3})
     with pytest.raises(AssumptionError, match="a promise on Q"):
@@ -144,6 +151,42 @@ def test_fresh_sequences_add_the_bound_of_a_held_out_set() -> None:
     assert any("fresh" in each.statement for each in found.assumptions)
 
 
+def test_fresh_sequences_that_are_not_and_a_reference_that_was_trained_are_refused() -> None:
+    model = small()
+    inputs, labels = labelled(model)
+    with pytest.raises(AssumptionError, match="50 sequences that are among the data"):
+        certify(model, (inputs, labels), iid=True, input_bound=1.0, fresh=(inputs[-50:], labels[-50:]))
+    with pytest.raises(AssumptionError, match="the weights of the model itself"):
+        certify(model, (inputs, labels), iid=True, input_bound=1.0, reference=model)
+
+
+def test_what_was_said_is_among_what_it_rests_on() -> None:
+    model, begun = small(), small()
+    twice = tuple(torch.cat([part, part[:7]]) for part in labelled(model))
+    found = certify(
+        model, twice, iid=True, input_bound=1.0, promised={"V": 9.0}, reference=begun, methods=["reference"],
+        forward=model,
+    )  # fmt: skip
+    said = "\n".join(f"{each.statement}: {each.check}" for each in found.assumptions)
+    for each in ("promised constants", "the reference was", "the methods were", "forward computes", "vocabulary"):
+        assert each in said
+    assert "7 of them are copies of others" in said
+
+
+def test_the_headline_is_about_the_network_itself() -> None:
+    words = random_words("01", 500, max_length=8, seed=0)
+    data = Sequences.from_words(words, [int("0" not in word) for word in words])
+    model = compile_machine(from_regex("1*", "01")).eval()
+    model.retune(temperature=1e6)
+    found = certify(model, data, iid=True)
+    assert found.error > 0.2
+    assert found.value >= found.error
+    assert found.other is not None
+    assert found.other.about == "the network at argmax"
+    assert found.other.value < 0.05
+    assert "the network at argmax errs on at most" in found.sentence
+
+
 def test_a_model_that_shortens_its_inputs_needs_no_promise() -> None:
     model = BoundedInputs(small(), bound=0.25).eval()
     inputs = 10 * torch.randn(400, 5, 2)
@@ -187,6 +230,7 @@ def test_the_same_logits_for_all_are_wrong() -> None:
     assert found.sentence.startswith("Nothing can be proved")
 
 
+@pytest.mark.usefixtures("as_users_have_it")
 @pytest.mark.parametrize(
     ("change", "kind", "told"),
     [
@@ -203,6 +247,8 @@ def test_the_same_logits_for_all_are_wrong() -> None:
         ({"delta": math.nan}, ArgumentError, "delta"),
         ({"architectures": 0}, ArgumentError, "architectures"),
         ({"methods": ["magic"]}, ArgumentError, "magic"),
+        ({"methods": "kl"}, ArgumentError, "names in a list"),
+        ({"input_bound": "mesured"}, ArgumentError, "mesured"),
         ({"methods": ["automaton"]}, AssumptionError, "classifiers of tokens"),
         ({"methods": ["held-out"]}, AssumptionError, "no fresh sequences"),
     ],
@@ -249,7 +295,7 @@ def test_what_if_says_what_a_projection_is_worth() -> None:
     with torch.no_grad():
         model.layer.weight_hh_l0.copy_(2 * torch.eye(3))
     found = certify(model, labelled(model), iid=True, input_bound=1.0, longest=5, methods=CHEAP)
-    change = next(change for change in found.what_if if change.change == "project U to 1.0")
+    change = next(change for change in found.what_if if change.change == "project U to 1.0 (kl)")
     assert change.nats < -1
     # The class whose norm is promised to be 1 is the one that the projection would lead to.
     with torch.no_grad():

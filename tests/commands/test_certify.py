@@ -32,7 +32,8 @@ def test_a_run_is_certified_printed_and_written(typed: Typed, automaton: Path) -
     assert "Rests on:" in said
     kept = json.loads((automaton / "run" / "certificate.json").read_text(encoding="utf-8"))
     assert kept["sentence"] in said
-    assert kept["best"]["name"] == "automaton"
+    assert kept["other"]["name"] == "automaton"
+    assert kept["other"]["about"] == "the network at argmax"  # of the soft network there is no proof
     assert kept["sequences"] == 360  # the tenth that chose the best epoch is not among them
 
 
@@ -63,11 +64,27 @@ def test_only_the_methods_that_are_named_are_tried(typed: Typed, automaton: Path
         (("--iid", "--input-bound", "much"), "--input-bound: got much"),
         (("--iid", "--data", "nowhere.tsv"), "--data"),
         (("--iid", "--data", "tomita:4"), "other symbols"),
+        (("--iid", "--fresh", "nowhere.tsv"), "--fresh: got nowhere.tsv"),
+        (("--iid", "--data", "parentheses-small"), "--data: got parentheses-small, wanted independent draws"),
     ],
     ids=str,
 )
 def test_what_cannot_be_is_refused(refused: Typed, automaton: Path, options: tuple[str, ...], told: str) -> None:
     assert told in refused("certify", str(automaton / "run"), *options)
+
+
+def test_what_the_run_was_trained_by_is_not_fresh(refused: Typed, automaton: Path) -> None:
+    said = refused("certify", str(automaton / "run"), "--iid", "--fresh", str(automaton / "train.tsv"))
+    assert "neither trained nor chosen by" in said
+
+
+def test_words_of_a_language_are_drawn_anew_and_independent(typed: Typed, tmp_path: Path) -> None:
+    options = ["--cell", "gru", "--hidden", "4", "--centroids", "2", "--epochs", "1", "--device", "cpu", "--quiet"]
+    typed("train", "classify", "--data", "tomita:1", *options, "--out", str(tmp_path / "run"))
+    told = json.loads(typed("certify", str(tmp_path / "run"), "--iid", "--fresh", "tomita:1", "--format", "json"))
+    # Most short words of the run's own set are there once; among independent draws there are copies.
+    assert "copies of others" in json.dumps(told["assumptions"])
+    assert "held-out" in {claim["name"] for claim in told["claims"]}
 
 
 def test_a_strange_label_is_named_with_its_line(refused: Typed, automaton: Path, tmp_path: Path) -> None:
