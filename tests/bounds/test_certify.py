@@ -66,7 +66,7 @@ def test_every_architecture_gets_a_certificate(name: str) -> None:
 def test_delta_is_split_and_every_choice_is_paid() -> None:
     model = small()
     data = labelled(model)
-    found = certify(model, data, iid=True, input_bound="measured", architectures=7)
+    found = certify(model, data, iid=True, input_bound="measured", architectures=7, methods=[*CHEAP, "dudley"])
     shares = [claim.delta for claim in found.claims if claim.guarantee]
     assert sum(shares) <= 0.05 * (1 + 1e-12)
     assert len(set(shares)) == 1
@@ -87,12 +87,13 @@ def test_promises_cost_nothing_and_are_held() -> None:
         for parameter in model.parameters():
             parameter.mul_(1.999 / torch.linalg.matrix_norm(parameter, 2))
     norms = dict.fromkeys(("U", "W", "V"), 2.0)
-    found = certify(model, data, iid=True, input_bound=1.0, longest=5, promised=norms)
+    kl: dict[str, Any] = {"iid": True, "input_bound": 1.0, "longest": 5, "methods": ["kl"]}
+    found = certify(model, data, **kl, promised=norms)
     assert found.claim("kl").nats["constants"] == pytest.approx(math.log(2))
     assert [matrix.norm for matrix in found.matrices] == pytest.approx([2.0] * 3, rel=2e-9)
     # Norms that stayed far below a promise are looked up and paid for, if that is cheaper.
-    loose = certify(model, data, iid=True, input_bound=1.0, longest=5, promised=dict.fromkeys(norms, 1e6))
-    free = certify(model, data, iid=True, input_bound=1.0, longest=5)
+    loose = certify(model, data, **kl, promised=dict.fromkeys(norms, 1e6))
+    free = certify(model, data, **kl)
     assert loose.claim("kl").nats["constants"] == pytest.approx(free.claim("kl").nats["constants"] + math.log(2))
     with pytest.raises(AssumptionError, match="as was promised"):
         certify(model, data, iid=True, input_bound=1.0, promised={"U": 1e-3})
@@ -116,7 +117,7 @@ def test_a_reference_near_by_is_worth_something() -> None:
     begun = small(statewise.RNN)
     model = LastState(statewise.RNN(2, 3, batch_first=True)).eval()
     model.load_state_dict({name: value + 1e-3 for name, value in begun.state_dict().items()})
-    found = certify(model, labelled(model), iid=True, input_bound=1.0, reference=begun)
+    found = certify(model, labelled(model), iid=True, input_bound=1.0, reference=begun, methods=["kl", "reference"])
     assert found.claim("reference").nats["class"] < found.claim("kl").nats["class"] / 2
     with pytest.raises(statewise.errors.ShapeError, match="other matrices"):
         certify(model, labelled(model), iid=True, input_bound=1.0, reference=small(num_layers=2))
@@ -124,7 +125,7 @@ def test_a_reference_near_by_is_worth_something() -> None:
 
 def test_rounded_weights_are_cheap_to_say() -> None:
     model = small()
-    plain = certify(model, labelled(model), iid=True, input_bound=1.0).claim("bits")
+    plain = certify(model, labelled(model), iid=True, methods=["bits"]).claim("bits")
     quantise_(model, levels=3)
     found = certify(model, labelled(model), iid=True, methods=["bits"])
     assert found.best.nats["weights"] < plain.nats["weights"] / 5
@@ -357,7 +358,8 @@ def test_gates_are_taken_as_they_were_seen() -> None:
     with torch.no_grad():
         for parameter in model.layer.parameters():
             parameter.mul_(0.3)
-    found = certify(model, labelled(model, 5000), iid=True, input_bound=1.0, longest=5)
+    methods = ["kl", "measured-gates"]
+    found = certify(model, labelled(model, 5000), iid=True, input_bound=1.0, longest=5, methods=methods)
     claim = found.claim("measured-gates")
     assert claim.value == pytest.approx(kl_inverse(claim.risk, claim.total_nats / 5000), rel=1e-9)
     assert claim.nats["constants"] < found.claim("kl").nats["constants"]

@@ -78,9 +78,9 @@ def test_pictures_that_are_shown_exist() -> None:
 
 
 def test_what_was_asked_was_reached() -> None:
-    trained = {run["row"]: [] for run in MADE["generalization-bounds/trained"]["runs"]}
+    trained: dict[str, list[dict[str, Any]]] = {}
     for run in MADE["generalization-bounds/trained"]["runs"]:
-        trained[run["row"]].append(run)
+        trained.setdefault(run["row"], []).append(run)
     assert max(run["certificate"] for run in trained["dh4-m100000"]) <= 0.006
     assert max(run["certificate"] for run in trained["dh8-m100000"]) <= 0.02
     assert min(run["certificate"] for run in trained["random-labels"]) >= 0.5
