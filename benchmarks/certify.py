@@ -1,14 +1,15 @@
 """What does a certificate of a large network cost, beside running the network over its data once?
 
 An LSTM of 1,500 units with a head of 10 classes reads sequences of 28 steps of 28 numbers. `certify` runs it over the
-sequences once, which is counted, and then works with its weights: norms of nine matrices, the walk over the steps, the
-search over margins, the length of the weights' description, what-ifs. The ratio is of that work to the time of one pass
-over 60,000 sequences, which is taken from the pass that was made, in proportion to its sequences, in one process.
+sequences once, and over a dozen at most again, alone, which is counted. Then it works with its weights: norms of nine
+matrices, the walk over the steps, the search over margins, the length of the weights' description, what-ifs. The ratio
+is of that work to the time of one pass over 60,000 sequences, which is taken from the pass that was made, in proportion
+to its sequences, in one process.
 
     python benchmarks/certify.py [--hidden 1500] [--sequences 512] [--steps 28] [--seed 0] [--json FILE] [--check]
 
-Bar: every sequence is run once, the norms take less than 5 seconds on two cores, and the work with the weights less
-than a tenth of the pass. With --check a missed bar makes the exit code 1.
+Bar: no more sequences are run than that, the norms take less than 5 seconds on two cores, and the work with the weights
+less than a tenth of the pass. With --check a missed bar makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from statewise.bounds.measured_class import network_class
 from statewise.bounds.reading import read_model
 
 FEATURES, CLASSES, WHOLE = 28, 10, 60_000
-NORMS, SHARE = 5.0, 0.1
+NORMS, SHARE, AGAIN = 5.0, 0.1, 12
 
 
 class Counted(nn.Module):
@@ -90,8 +91,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     found = measure(arguments.hidden, arguments.sequences, arguments.steps, arguments.seed)
-    met = found["run"] == found["sequences"] and found["norm_seconds"] < NORMS and found["ratio"] < SHARE
-    print(f"{found['run']:,} of {found['sequences']:,} sequences run, in {found['pass_seconds']:.1f} s")
+    met = found["run"] <= found["sequences"] + AGAIN and found["norm_seconds"] < NORMS and found["ratio"] < SHARE
+    print(f"{found['run']:,} runs of {found['sequences']:,} sequences, in {found['pass_seconds']:.1f} s")
     print(f"norms {found['norm_seconds']:.2f} s; all work with the weights {found['weights_seconds']:.2f} s")
     print(
         f"ratio to a pass over {WHOLE:,} sequences ({found['pass_of_60000_seconds']:.0f} s): {found['ratio']:.4f} "

@@ -79,7 +79,8 @@ class MatrixReport:
 
     Attributes:
         name: such as "U" or "W forget".
-        rows, columns: a folded bias is a column.
+        rows: of the matrix.
+        columns: of the matrix, with one for a bias.
         norm: the bound on it within the class.
         log_lipschitz: ln of how far the logits move when it moves by one; -inf if they do not.
         nats: its part of the cover.
