@@ -15,6 +15,7 @@ import torch
 from statewise import errors
 from statewise.errors import (
     ArgumentError,
+    AssumptionError,
     DeviceError,
     DtypeError,
     EngineError,
@@ -36,6 +37,7 @@ def test_no_kind_of_error_is_forgotten_here() -> None:
     assert {kind.__name__ for kind in KINDS} == {
         "StatewiseError",
         "ArgumentError",
+        "AssumptionError",
         "DataError",
         "DeviceError",
         "DivergedError",
@@ -119,6 +121,7 @@ def test_an_error_crosses_from_a_worker_process() -> None:
         (DeviceError, (ArgumentError, ValueError)),
         (UnknownSymbolError, (ArgumentError, ValueError)),
         (NotMemorylessError, (StatewiseError, TypeError)),
+        (AssumptionError, (StatewiseError, ValueError)),
         (DtypeError, (StatewiseError, TypeError)),
         (NonFiniteError, (StatewiseError, ArithmeticError)),
         (EngineError, (StatewiseError, RuntimeError)),
