@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from statewise.bounds.logs import Floats
+from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, RNNCell
 from statewise.errors import NonFiniteError
 
 #: The gates of each cell, in the order in which torch.nn stacks their rows; the sigmoid ones are below.
@@ -17,6 +18,8 @@ GATES: Mapping[str, tuple[str, ...]] = {
     "gru": ("reset", "update", "candidate"),
     "lstm": ("input", "forget", "candidate", "output"),
 }
+#: What cells are called here; of others nothing is known.
+KINDS: Mapping[type[Cell], str] = {RNNCell: "rnn", MGUCell: "mgu", GRUCell: "gru", LSTMCell: "lstm"}
 SIGMOID = frozenset({"forget", "reset", "update", "input", "output"})
 
 

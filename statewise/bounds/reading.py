@@ -14,8 +14,8 @@ from torch.nn.utils import parametrize
 from statewise.bounds.bounded_inputs import BoundedInputs
 from statewise.bounds.hidden import named_tensors, why_hidden
 from statewise.bounds.logs import Floats
-from statewise.bounds.matrices import GATES, LayerMatrices, NetworkMatrices, refuse_non_finite
-from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, RNNCell
+from statewise.bounds.matrices import GATES, KINDS, LayerMatrices, NetworkMatrices, refuse_non_finite
+from statewise.cells import RNNCell
 from statewise.errors import AssumptionError, DeviceError, DtypeError
 from statewise.heads import CRF
 from statewise.layers import ConvReadout, ConvRNN, RecurrentLayer
@@ -24,7 +24,6 @@ from statewise.transforms import Centroids, Zoneout
 
 _TORCHS = (nn.RNN, nn.GRU, nn.LSTM)
 _KINDS: dict[type[nn.Module], str] = {nn.RNN: "rnn", nn.GRU: "gru", nn.LSTM: "lstm"}
-_CELLS: dict[type[Cell], str] = {RNNCell: "rnn", MGUCell: "mgu", GRUCell: "gru", LSTMCell: "lstm"}
 #: Modules that do nothing to what passes through them in eval mode, or only hold others.
 _IDLE = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.AlphaDropout, nn.Sequential, nn.ModuleList, nn.ModuleDict)
 _ACTIVATIONS = ("tanh", "relu", "identity")
@@ -232,7 +231,7 @@ def _kind(layer: Any) -> tuple[str, str]:
                 f"{type(transform).__name__} act on the state in eval mode too; norms do not cover them"
             )
     cell = layer.cell
-    kind = _CELLS.get(type(cell), "")
+    kind = KINDS.get(type(cell), "")
     activation = cell.nonlinearity if isinstance(cell, RNNCell) else "tanh"
     if not kind or activation not in _ACTIVATIONS:
         shown = f"the {cell.name} cell" + (

@@ -17,10 +17,10 @@ from statewise.automata import random_words
 from statewise.bounds import METHODS, certify
 from statewise.commands.labelled import FILES, Labelled, read_examples
 from statewise.commands.predict_classes import Line, Words
-from statewise.commands.shared import DEVICE, command_parser, find_device, split_list
+from statewise.commands.shared import DEVICE, command_parser, find_device, require_classifier_run, split_list
 from statewise.commands.tagged import column
 from statewise.data import Images, LabelledFile, Sequences
-from statewise.errors import ArgumentError, DataError, RunFolderError, StatewiseError
+from statewise.errors import ArgumentError, DataError, StatewiseError
 from statewise.models import SequenceClassifier
 from statewise.train import callbacks_of, load_classifier, promises
 from statewise.train.telling import say
@@ -72,13 +72,7 @@ def run(arguments: Any, console: Console) -> None:
         arguments: as the parser gives them.
         console: where to print.
     """
-    if not (Path(arguments.run) / "config.json").exists():
-        raise RunFolderError(
-            where=arguments.run,
-            got="no config.json",
-            wanted="the folder of a run",
-            remedy="statewise train classify --data EXAMPLES --out FOLDER makes one.",
-        )
+    require_classifier_run(arguments.run)
     device = find_device(arguments.device)
     model, told = load_classifier(arguments.run, device=device)
     data = _sequences(arguments.data, model, told, of="--data")

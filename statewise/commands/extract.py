@@ -23,8 +23,8 @@ from statewise.automata import (
     verify,
 )
 from statewise.automata.words import number_of_words
-from statewise.commands.shared import command_parser, one_thread
-from statewise.errors import ArgumentError, DataError, NotMemorylessError, RunFolderError
+from statewise.commands.shared import command_parser, one_thread, require_classifier_run
+from statewise.errors import ArgumentError, DataError, NotMemorylessError
 from statewise.models import SequenceClassifier
 from statewise.report import save_drawing
 from statewise.train import load_classifier
@@ -134,13 +134,7 @@ def _targets(arguments: Any) -> list[Path]:
 
 
 def _load(folder: str) -> tuple[SequenceClassifier, tuple[str, ...]]:
-    if not (Path(folder) / "config.json").exists():
-        raise RunFolderError(
-            where=folder,
-            got="no config.json",
-            wanted="the folder of a run",
-            remedy="statewise train classify --data EXAMPLES --out FOLDER makes one.",
-        )
+    require_classifier_run(folder)
     model, told = load_classifier(folder)
     if model.symbols is None:
         raise NotMemorylessError(

@@ -160,6 +160,21 @@ def load_run(folder: str, device: torch.device) -> tuple[LanguageModel, Vocabula
     return load_language_model(folder, device=device)
 
 
+def require_classifier_run(folder: str) -> None:
+    """Refuse what is no folder of a run, and say how to make one.
+
+    Args:
+        folder: as it was typed.
+    """
+    if not (Path(folder) / "config.json").exists():
+        raise RunFolderError(
+            where=folder,
+            got="no config.json",
+            wanted="the folder of a run",
+            remedy="statewise train classify --data EXAMPLES --out FOLDER makes one.",
+        )
+
+
 def check_new(folder: Path, resume: bool, *, within: Sequence[str] = (".",)) -> None:
     """Refuse a folder with a run that nobody wants to go on with; under torchrun, in the first process.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from statewise.bounds import Certificate, certify
+from statewise.bounds import Certificate, certify, margins
 from statewise.bounds.certificate import NETWORK, sentence_of
 from statewise.bounds.observed import observe
 from statewise.bounds.pac_bayes_kl import certify_gibbs
@@ -101,11 +100,12 @@ NETWORKS: Mapping[str, RowsSettings] = {
 
 
 class Pictures(NamedTuple):
-    """The pictures to train on, and those to test on; rows as steps."""
+    """The pictures to train on, and those to test on, rows as steps; where to compute, and where runs go."""
 
     train: Images
     test: Images
     device: torch.device
+    folder: Path = Path()
 
 
 class RowCertificates(Study):
@@ -132,11 +132,17 @@ class RowCertificates(Study):
     def maker(
         self, request: Request, folder: Path, *, data: Path | str | None, device: torch.device, console: Console | None
     ) -> StudyMaker:
-        made = self.load(request, data=data, device=device)
-        return StudyMaker(partial(compute, folder), folder, console, data=made, kind=self.kind, smoke=request.smoke)
+        made = super().maker(request, folder, data=data, device=device, console=console)
+        made.data = made.data._replace(folder=folder)  # runs that are killed go on
+        return made
 
     def compute(self, case: StudyCase, data: Pictures) -> Computed:
-        raise NotImplementedError("it is made in a folder: see compute")
+        settings: RowsSettings = case.settings
+        if settings.cell == "shared":
+            return _shared(settings, data)
+        if settings.draws:
+            return _randomised(settings, data)
+        return _recurrent(settings, data, data.folder / case.name / "run")
 
     def describe(self, data: Pictures) -> dict[str, Any]:
         return {"name": self.data, "train": len(data.train), "test": len(data.test)}
@@ -180,22 +186,6 @@ class RowCertificates(Study):
             ),
             *verdicts(claims(measured)),
         ]
-
-
-def compute(folder: Path, case: StudyCase, data: Pictures) -> Computed:
-    """Train one network, and certify it.
-
-    Args:
-        folder: where runs go.
-        case: which.
-        data: the pictures.
-    """
-    settings: RowsSettings = case.settings
-    if settings.cell == "shared":
-        return _shared(settings, data)
-    if settings.draws:
-        return _randomised(settings, data)
-    return _recurrent(settings, data, folder / case.name / "run")
 
 
 def _recurrent(settings: RowsSettings, data: Pictures, place: Path) -> Computed:
@@ -406,9 +396,9 @@ def _log_output(found: Certificate) -> float:
     return math.log(head.norm) + head.log_lipschitz
 
 
-def _histogram(margins: Any, longest: float) -> dict[str, list[float]]:
+def _histogram(values: Any, longest: float) -> dict[str, list[float]]:
     """Margins as shares of the longest logits: counts of bins, and their edges."""
-    counts, edges = np.histogram(margins / longest, bins=BINS)
+    counts, edges = np.histogram(values / longest, bins=BINS)
     return {"counts": counts.tolist(), "edges": edges.tolist()}
 
 
@@ -423,9 +413,7 @@ def _wrong(network: nn.Module, weights: Mapping[str, Tensor], rows: Tensor, labe
     wrong = 0
     for at in range(0, len(rows), _BATCH):
         logits = functional_call(network, dict(weights), (rows[at : at + _BATCH],))
-        right = logits.gather(1, labels[at : at + _BATCH, None])
-        rivals = logits.scatter(1, labels[at : at + _BATCH, None], -math.inf).amax(1, keepdim=True)
-        wrong += int((right <= rivals).sum())
+        wrong += int((margins(logits, labels[at : at + _BATCH]) <= 0).sum())
     return wrong
 
 

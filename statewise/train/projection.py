@@ -10,16 +10,14 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from statewise.bounds.matrices import GATES
+from statewise.bounds.matrices import GATES, KINDS
 from statewise.bounds.network_class import prefixed
-from statewise.cells import Cell, GRUCell, LSTMCell, MGUCell, RNNCell
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer
 from statewise.train.callbacks import Callback
 from statewise.train.settings import check_number
 from statewise.weights import project_spectral_
 
-_CELLS: dict[type[Cell], str] = {RNNCell: "rnn", MGUCell: "mgu", GRUCell: "gru", LSTMCell: "lstm"}
 _HOST = 2**16  # entries up to which a decomposition is done sooner on the host than launched on a device
 
 
@@ -112,7 +110,7 @@ def pieces(model: nn.Module, *, where: str) -> Iterator[Piece]:
     if not isinstance(layer, RecurrentLayer) or not isinstance(head, nn.Linear):
         wanted = "a classifier with a recurrent layer and a linear head"
         raise ArgumentError(where=where, got=type(model).__name__, wanted=wanted)
-    kind = _CELLS.get(type(layer.cell))
+    kind = KINDS.get(type(layer.cell))
     if kind is None:
         raise ArgumentError(where=where, got=f"the {layer.cell.name} cell", wanted=f"one of {', '.join(GATES)}")
     plain = {name for name, _ in layer.named_parameters()}
