@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 import statewise
 from statewise import demo, doctor
-from statewise.commands import certify, evaluate, extract, generate, predict, reproduce, train
+from statewise.commands import certify, evaluate, extract, generate, memory, predict, reproduce, train
 from statewise.commands.shared import PlainHelp, own_console
 from statewise.errors import StatewiseError
 
@@ -34,6 +34,7 @@ _COMMANDS = {
     "predict": predict,
     "extract": extract,
     "certify": certify,
+    "memory": memory,
     "reproduce": reproduce,
 }
 
@@ -98,6 +99,9 @@ def _parser() -> ArgumentParser:
     commands.add_subcommand("predict", predict.parser(), help="tag sentences, or name the classes of texts")
     commands.add_subcommand("extract", extract.parser(), help="read the automaton of a trained classifier")
     commands.add_subcommand("certify", certify.parser(), help="prove how often a trained classifier errs at most")
+    remembering = memory.parser()
+    commands.add_subcommand("memory", remembering, help="tell how much a recurrent network can remember")
+    memory.add_kinds(remembering)
     commands.add_subcommand("reproduce", reproduce.parser(), help="make a published table again, beside ours")
     return parser
 

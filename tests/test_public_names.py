@@ -24,15 +24,33 @@ from statewise import (
     errors,
     heads,
     layers,
+    memory,
     mixup,
     models,
     objectives,
+    sweep,
     train,
     transforms,
     weights,
 )
 
-ROOMS = [statewise, cells, transforms, weights, engine, layers, heads, analysis, mixup, objectives, models, data, train]
+ROOMS = [
+    statewise,
+    cells,
+    transforms,
+    weights,
+    engine,
+    layers,
+    heads,
+    analysis,
+    mixup,
+    objectives,
+    models,
+    memory,
+    data,
+    train,
+    sweep,
+]
 EVERY_ROOM = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
 PUBLIC = [(room, name) for room in ROOMS for name in room.__all__]
 EVERY_NAME = pytest.mark.parametrize(("room", "name"), PUBLIC, ids=[f"{room.__name__}.{name}" for room, name in PUBLIC])

@@ -6,6 +6,7 @@ from statewise.data.conll2003 import conll2003_sets, glove_vectors
 from statewise.data.context_flair import context_vectors_by_flair
 from statewise.data.context_vectors import ContextVectors, read_context_vectors, write_context_vectors
 from statewise.data.copying import Copying, copying, copying_baseline
+from statewise.data.copying_memory import CopyingMemory
 from statewise.data.corpus import Corpus, read_corpus
 from statewise.data.examples import Sequences
 from statewise.data.generate import sample_words
@@ -16,11 +17,15 @@ from statewise.data.idx import image_sets, read_idx, read_images
 from statewise.data.images import Images
 from statewise.data.labelled import LabelledText, imdb_sets, read_labelled, split_words
 from statewise.data.languages import Language
+from statewise.data.memory_task import MemoryTask, SequenceTask
+from statewise.data.memory_tasks import memory_task
 from statewise.data.mirror_words import palindrome_language, palindrome_sets, palindromes
+from statewise.data.permuted_pixels import PermutedPixels, PixelSet, permuted_pixels, published_order
 from statewise.data.random_machines import random_machine
 from statewise.data.rows import LabelledFile
 from statewise.data.sample import sample_corpus
 from statewise.data.sets import find_data_set
+from statewise.data.similarity import StartEndSimilarity
 from statewise.data.span_comparison import SpanComparison, compare_span_runs, compare_spans
 from statewise.data.span_scores import SpanCounts, SpanScores, score_spans
 from statewise.data.spans import Span, spans
@@ -39,6 +44,7 @@ __all__ = [
     "Columns",
     "ContextVectors",
     "Copying",
+    "CopyingMemory",
     "Corpus",
     "HiddenMarkovFeatures",
     "HiddenMarkovSentences",
@@ -47,11 +53,16 @@ __all__ = [
     "LabelledFile",
     "LabelledText",
     "Language",
+    "MemoryTask",
+    "PermutedPixels",
+    "PixelSet",
+    "SequenceTask",
     "Sequences",
     "Span",
     "SpanComparison",
     "SpanCounts",
     "SpanScores",
+    "StartEndSimilarity",
     "TaggedSentences",
     "TaskSets",
     "Text",
@@ -73,12 +84,15 @@ __all__ = [
     "hidden_markov_sentences",
     "image_sets",
     "imdb_sets",
+    "memory_task",
     "palindrome_language",
     "palindrome_sets",
     "palindromes",
     "parentheses",
     "parentheses_language",
     "parentheses_sets",
+    "permuted_pixels",
+    "published_order",
     "random_machine",
     "read_context_vectors",
     "read_corpus",

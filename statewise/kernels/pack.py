@@ -85,6 +85,40 @@ def finish(
         tl.store(DC + now * H + unit[:, None], dc.to(DC.dtype.element_ty), mask=known)
 
 
+@triton.jit(do_not_specialize=["rows", "piece"])
+def _signed_sums(GRADS, SIGNS, SUMS, rows, piece, width: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr):
+    rep = tl.program_id(2).to(tl.int64)
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    ACC: tl.constexpr = SUMS.dtype.element_ty
+    first = tl.program_id(0) * piece
+    total = tl.zeros((BR, BC), ACC)
+    for start in range(first, tl.minimum(first + piece, rows), BR):
+        r = start + tl.arange(0, BR)
+        inside = (r < tl.minimum(first + piece, rows))[:, None] & (c < width)[None, :]
+        at = (rep * rows + r)[:, None] * width + c[None, :]
+        grad = tl.load(GRADS + at, mask=inside, other=0.0).to(ACC)
+        value = tl.load(SIGNS + at, mask=inside, other=0.0).to(ACC)
+        total += tl.where(value > 0, grad, tl.where(value < 0, -grad, 0.0))
+    out = (rep * tl.num_programs(0) + tl.program_id(0)) * width + c
+    tl.store(SUMS + out, tl.sum(total, 0), mask=c < width)
+
+
+def signed_sums(grads, values, dtype):
+    """``sum over rows of grads * sign(values)``, of each replica: (replicas, rows, width) to (replicas, width).
+
+    One pass, where torch's operators would make three; pieces of the rows are summed side by side.
+    """
+    import torch
+
+    replicas, rows, width = grads.shape
+    piece = max(256, triton.next_power_of_2(triton.cdiv(rows, 64)))
+    pieces, wide = triton.cdiv(rows, piece), min(64, triton.next_power_of_2(width))
+    sums = torch.empty(replicas, pieces, width, dtype=dtype, device=grads.device)
+    grid = (pieces, triton.cdiv(width, wide), replicas)
+    _signed_sums[grid](grads, values, sums, rows, piece, width, 32, wide, num_warps=4)
+    return sums.sum(1)
+
+
 def move(source, target) -> None:
     """Copy (a, b, rows, columns) into a target that may be larger or smaller in its last two dimensions.
 

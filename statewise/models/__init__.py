@@ -5,6 +5,7 @@ from statewise.models.classifier_config import ClassifierConfig
 from statewise.models.config import LanguageModelConfig
 from statewise.models.language import LanguageModel, Losses
 from statewise.models.lexicon import Lexicon
+from statewise.models.orthogonal_network import OrthogonalNetwork
 from statewise.models.steps import StepClassifier, StepConfig
 from statewise.models.tagger import Tagger
 from statewise.models.tagger_config import TaggerConfig
@@ -17,6 +18,7 @@ __all__ = [
     "LanguageModelConfig",
     "Lexicon",
     "Losses",
+    "OrthogonalNetwork",
     "Score",
     "SequenceClassifier",
     "StepClassifier",

@@ -128,6 +128,15 @@ class Recipe(ABC):
         """What is to be said of the numbers, a sentence each."""
         return []
 
+    def made_with(self, request: Request, seeds: Sequence[int]) -> str:
+        """Which seeds, and how exact products were, in a line.
+
+        Args:
+            request: what was asked.
+            seeds: of the finished runs.
+        """
+        return f"Seeds: {', '.join(map(str, seeds)) or 'none'}. Products in {request.precision}."
+
     def complete(self, request: Request) -> Request:
         """The request with the recipe's own choices where it has none, all of them checked."""
         wanted = request.rows or self.usual_rows

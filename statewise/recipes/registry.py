@@ -14,6 +14,12 @@ from statewise.recipes import (
     bounds_table1,
     bounds_trained,
     bounds_vacuous,
+    memory_capacity,
+    memory_conjecture,
+    memory_depth,
+    memory_figure1_2,
+    memory_pixels,
+    memory_theorem1,
     noisin_figure1,
     noisin_table3,
     noisin_table4,
@@ -49,7 +55,19 @@ _BOUNDS = tuple(
     )
     for recipe in module.RECIPES
 )
-RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in (*_NOISIN, *_STATES, *_MIXUP, *_BOUNDS)}
+_MEMORY = tuple(
+    recipe
+    for module in (
+        memory_theorem1,
+        memory_conjecture,
+        memory_figure1_2,
+        memory_depth,
+        memory_capacity,
+        memory_pixels,
+    )
+    for recipe in module.RECIPES
+)
+RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in (*_NOISIN, *_STATES, *_MIXUP, *_BOUNDS, *_MEMORY)}
 
 
 def find_recipe(name: str) -> Recipe:

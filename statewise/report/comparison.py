@@ -141,9 +141,9 @@ def _notes(outcome: Outcome) -> list[str]:
 def _plain_notes(outcome: Outcome) -> list[str]:
     """The notes of a recipe that says itself what its numbers are."""
     request = outcome.request
-    seeds = ", ".join(map(str, dict.fromkeys(run.seed for run in outcome.measured)))
+    seeds = list(dict.fromkeys(run.seed for run in outcome.measured))
     set_so = "".join(f" {name}={value}." for name, value in request.overrides)
     found = [TINY] if request.smoke else []
-    found.append(f"Seeds: {seeds or 'none'}. Products in {request.precision}." + (f" Set:{set_so}" if set_so else ""))
+    found.append(outcome.recipe.made_with(request, seeds) + (f" Set:{set_so}" if set_so else ""))
     found += outcome.recipe.notes(outcome.measured)
     return [*found, *(f"{name} came to nothing: {why}" for name, why in outcome.failed.items())]

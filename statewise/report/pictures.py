@@ -12,7 +12,7 @@ from statewise.recipes.mixing import MixingCase
 from statewise.recipes.mixup_tagging import TEST
 from statewise.recipes.tag_spectra import singular_values
 from statewise.recipes.tags import Tagged
-from statewise.report import pictures_bounds
+from statewise.report import figures_orthogonality, pictures_bounds, pictures_capacity, pictures_memory
 from statewise.report.figures_mixup import (
     Boundary,
     plot_against_rho,
@@ -116,6 +116,9 @@ def _boundary(case: MixingCase, folder: Path) -> Boundary:
 
 _PICTURES: Mapping[str, Callable[[Outcome, Path], list[Path]]] = {
     **pictures_bounds.PICTURES,
+    **pictures_memory.PICTURES,
+    **pictures_capacity.PICTURES,
+    **figures_orthogonality.PICTURES,
     "sequence-mixup/halfmoons": _moons,
     "sequence-mixup/surrogate": _surrogate,
     "sequence-mixup/figure4": _against_rho,

@@ -21,6 +21,7 @@ from statewise.train.plan import CaptureError, CaptureWarning, StepPlan
 from statewise.train.precision import precisely
 from statewise.train.progress import Progress
 from statewise.train.projection import SpectralProjection
+from statewise.train.rmsprop_tf import RMSpropTF, rmsprop_tf_
 from statewise.train.rounding import RoundedWeights
 from statewise.train.run import RunFolder
 from statewise.train.schedules import Divide, EarlyStopping
@@ -31,6 +32,7 @@ from statewise.train.tag_data import TagMeasured
 from statewise.train.tag_settings import TaggerSettings
 from statewise.train.tasks import Measured
 from statewise.train.tensorboard import TensorBoard
+from statewise.train.two_phase import TwoPhase
 from statewise.train.watch import Watch
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "NoiseRamp",
     "NonMonotone",
     "Progress",
+    "RMSpropTF",
     "RoundedWeights",
     "RunFolder",
     "SpectralProjection",
@@ -66,6 +69,7 @@ __all__ = [
     "TrainingResult",
     "TrainingSettings",
     "TrainingStep",
+    "TwoPhase",
     "Update",
     "Watch",
     "build_optimizer",
@@ -83,6 +87,7 @@ __all__ = [
     "load_tagger",
     "precisely",
     "promises",
+    "rmsprop_tf_",
     "save_classifier",
     "temperature_at",
     "train_classifier",

@@ -23,7 +23,7 @@ class ClassifierSettings:
     Args:
         epochs: passes over the training examples.
         batch: examples of an update.
-        optimizer: "adam", "rmsprop" (decay 0.9, no momentum) or "sgd".
+        optimizer: "adam", "rmsprop" (decay 0.9, no momentum), "rmsprop-tf" (in TensorFlow's convention) or "sgd".
         lr: the learning rate.
         schedule: of the learning rate: "constant", "cosine" (to 0 at the last epoch), or "plateau" (divided when the
             validation loss is no new best).

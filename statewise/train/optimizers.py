@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adadelta, Adam, Adamax, AdamW, NAdam, Optimizer, RAdam, RMSprop
 
+from statewise.train.rmsprop_tf import RMSpropTF
+
 # With capturable=True, and with all tensors in one call (foreach) or fused, these read a learning rate from the device.
 _READ_A_TENSOR = (Adam, AdamW, NAdam, RAdam, Adamax, Adadelta, RMSprop)
 # What these optimisers count on the host unless they are capturable.
@@ -114,6 +116,8 @@ class GraphOptimizer:
             return False
         if type(self.optimizer) is SGD:
             return bool(group.get("fused"))
+        if type(self.optimizer) is RMSpropTF:
+            return True
         return type(self.optimizer) in _READ_A_TENSOR and group.get("foreach") is not False
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from statewise.errors import ArgumentError
 
-OPTIMIZERS = ("sgd", "adam", "rmsprop")
+OPTIMIZERS = ("sgd", "adam", "rmsprop", "rmsprop-tf")
 AVERAGING = ("never", "always", "non-monotone")
 PRECISIONS = ("single", "tf32", "bf16")
 
@@ -25,7 +25,7 @@ class TrainingSettings:
         bptt: tokens of a segment, through which gradients flow.
         random_bptt: draw the lengths of segments around ``bptt``, and scale the learning rate with them (Merity et al.
             2018).
-        optimizer: "sgd", "adam" or "rmsprop".
+        optimizer: "sgd", "adam", "rmsprop", or "rmsprop-tf" in TensorFlow's convention.
         lr: the learning rate.
         weight_decay: the factor of the coupled L2 penalty.
         clip: the largest norm of the whole gradient; None for none.

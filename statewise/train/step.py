@@ -34,8 +34,8 @@ class TrainingStep:
     structure, shapes, dtypes and devices, and the model the same modules in training mode, under the same autocast. If
     parameters or the state of the optimiser are replaced, or a number of its groups changes that the graph holds, the
     graph is made anew. A learning rate that changes costs nothing where the optimiser can read it from device memory:
-    with Adam, AdamW, NAdam, RAdam, Adamax, Adadelta, RMSprop, and with SGD if it is fused. For the graph an optimiser
-    is ``capturable`` if it can be; its ``param_groups`` stay as they are.
+    with Adam, AdamW, NAdam, RAdam, Adamax, Adadelta, RMSprop, RMSpropTF, and with SGD if it is fused. For the graph an
+    optimiser is ``capturable`` if it can be; its ``param_groups`` stay as they are.
 
     A graph repeats what the device did, not what Python did. What a loss closes over, numbers of Python and branches on
     them, stays as it was in the capture: call :meth:`reset` when it changes. Arguments are copied, so the loss cannot

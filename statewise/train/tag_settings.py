@@ -43,7 +43,7 @@ class TaggerSettings:
     Args:
         epochs: passes over the training sentences.
         batch: sentences, or pairs of them, of an update.
-        optimizer: "sgd", "adam" or "rmsprop".
+        optimizer: "sgd", "adam", "rmsprop", or "rmsprop-tf" in TensorFlow's convention.
         lr: the learning rate.
         schedule: of the learning rate: "constant", "steps" (divided every ``step_every`` epochs), "plateau" (divided
             after ``step_every`` epochs without a new smallest training loss) or "cosine" (to 0 at the last epoch).

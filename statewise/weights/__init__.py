@@ -23,6 +23,7 @@ from statewise.weights.drop import (
     weight_drop,
     weight_drop_masks,
 )
+from statewise.weights.gradient_limit import GradientLimit, limit_entries
 from statewise.weights.orthogonal_init import haar_orthogonal_, identity_
 from statewise.weights.orthogonality import nearest_orthogonal, orthogonality_error
 from statewise.weights.penalty import orthogonality_penalty
@@ -32,6 +33,7 @@ from statewise.weights.stiefel import StiefelSGD, stiefel_step
 
 __all__ = [
     "GatewiseOrthogonal",
+    "GradientLimit",
     "ScaledCayley",
     "SpectralCap",
     "StiefelSGD",
@@ -40,6 +42,7 @@ __all__ = [
     "haar_orthogonal_",
     "identity_",
     "initial_skew",
+    "limit_entries",
     "nearest_orthogonal",
     "orthogonality_error",
     "orthogonality_penalty",

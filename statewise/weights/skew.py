@@ -11,6 +11,8 @@ from torch import Tensor
 from statewise.errors import ArgumentError, ShapeError
 from statewise.weights.orthogonality import nearest_orthogonal, require_orthogonal
 
+_LEAF = 64  # up to here the triangular solver of CUDA devices is fast
+
 
 def skew_matrix(theta: Float[Tensor, "*gates entries"], *, size: int) -> Float[Tensor, "*gates size size"]:
     """The skew-symmetric matrix with the given strictly upper entries, row by row.
@@ -57,8 +59,61 @@ def cayley_orthogonal(
     """
     skew = skew_matrix(theta.double(), size=signs.shape[-1])
     eye = torch.eye(signs.shape[-1], dtype=skew.dtype, device=skew.device)
-    rotation: Tensor = torch.linalg.solve(eye + skew, eye - skew)
+    rotation: Tensor = (
+        2 * identity_plus_inverse(skew) - eye if skew.is_cuda else torch.linalg.solve(eye + skew, eye - skew)
+    )
     return (rotation * signs.unsqueeze(-2)).to(theta.dtype)
+
+
+def identity_plus_inverse(skew: Float[Tensor, "*gates size size"]) -> Float[Tensor, "*gates size size"]:
+    """``(I + A)^-1`` of a skew-symmetric A, which always exists; ``2 (I + A)^-1 - I`` is A's Cayley map.
+
+    On a CUDA device it is made without pivots, see :func:`inverse_without_pivots`, and made exact by a step of Newton's
+    method, ``X <- X (2 I - N X)``: unlike torch's it can then be captured in a CUDA graph.
+
+    Args:
+        skew: in double precision.
+
+    >>> identity_plus_inverse(torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double())
+    tensor([[ 0.5000,  0.5000],
+            [-0.5000,  0.5000]], dtype=torch.float64)
+    """
+    eye = torch.eye(skew.shape[-1], dtype=skew.dtype, device=skew.device)
+    if not skew.is_cuda:
+        inverse: Tensor = torch.linalg.inv_ex(eye + skew)[0]
+        return inverse
+    guess = inverse_without_pivots(eye + skew)
+    return guess @ (2 * eye - (eye + skew) @ guess)
+
+
+def inverse_without_pivots(matrix: Float[Tensor, "*gates size size"]) -> Float[Tensor, "*gates size size"]:
+    """The inverse of a matrix N with ``x^T N x >= |x|^2`` for all x, such as ``I + A`` of a skew-symmetric A.
+
+    By blocks, with the Schur complement, which is such a matrix again; small ones as ``(N^T N)^-1 N^T`` by Cholesky's
+    decomposition. No entry needs to be looked for, so nothing waits for the device. Its error grows with the square of
+    the condition number of N.
+
+    >>> matrix = torch.eye(150).double() + torch.triu(torch.ones(150, 150), 1) - torch.tril(torch.ones(150, 150), -1)
+    >>> bool((inverse_without_pivots(matrix) @ matrix - torch.eye(150)).abs().max() < 1e-10)
+    True
+    """
+    size = matrix.shape[-1]
+    if size <= _LEAF:
+        factor = torch.linalg.cholesky_ex(matrix.mT @ matrix)[0]
+        half = torch.linalg.solve_triangular(factor, matrix.mT, upper=False)
+        small: Tensor = torch.linalg.solve_triangular(factor.mT, half, upper=True)
+        return small
+    cut = size // 2
+    p, q, s, t = matrix[..., :cut, :cut], matrix[..., :cut, cut:], matrix[..., cut:, :cut], matrix[..., cut:, cut:]
+    first = inverse_without_pivots(p)
+    across, down = first @ q, s @ first
+    last = inverse_without_pivots(t - s @ across)
+    upper = -across @ last
+    rows = (
+        torch.cat((first - upper @ down, upper), dim=-1),
+        torch.cat((-last @ down, last), dim=-1),
+    )
+    return torch.cat(rows, dim=-2)
 
 
 def inverse_cayley_orthogonal(

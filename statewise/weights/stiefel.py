@@ -17,7 +17,10 @@ from statewise.weights.orthogonality import nearest_orthogonal, require_orthogon
 
 
 def stiefel_step(
-    weight: Float[Tensor, "*gates rows columns"], gradient: Float[Tensor, "*gates rows columns"], *, lr: float
+    weight: Float[Tensor, "*gates rows columns"],
+    gradient: Float[Tensor, "*gates rows columns"],
+    *,
+    lr: float | Float[Tensor, "*#gates 1 1"],
 ) -> Float[Tensor, "*gates rows columns"]:
     """One multiplicative step along the Stiefel manifold, in float64.
 
@@ -28,7 +31,7 @@ def stiefel_step(
     Args:
         weight: columns orthonormal, ``rows >= columns``.
         gradient: of the loss, entry by entry.
-        lr: step size.
+        lr: step size; a tensor has one for each gate.
 
     >>> turned = stiefel_step(torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 0.0]]), lr=0.1)
     >>> bool(turned[0, 1] < 0) and torch.allclose(turned @ turned.T, torch.eye(2))
@@ -38,7 +41,8 @@ def stiefel_step(
     generator_matrix = slope @ point.mT - point @ slope.mT
     half = lr / 2 * generator_matrix
     eye = torch.eye(half.shape[-1], dtype=half.dtype, device=half.device)
-    moved: Tensor = torch.linalg.solve(eye + half, point - half @ point)
+    # The matrix is never singular: its eigenvalues have the real part 1. So nothing waits to hear whether it was.
+    moved: Tensor = torch.linalg.solve_ex(eye + half, point - half @ point)[0]
     return moved.to(weight.dtype)
 
 

@@ -62,3 +62,15 @@ def test_moving_turns_and_spreads(device: str) -> None:
     source, target = torch.randn(1, 3, 5, 7, device=device), torch.empty(1, 7, 3, 5, device=device)
     move(source.transpose(2, 3), target.transpose(1, 2))
     assert torch.equal(target, source.permute(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 5), (3, 700, 70), (2, 256, 16)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_with_the_signs_of_others(device: str, shape: tuple[int, int, int], dtype: torch.dtype) -> None:
+    """Rows that do not fill a piece, columns that do not fill a tile, and values of 0, which count for nothing."""
+    from statewise.kernels.pack import signed_sums
+
+    grads, values = (torch.randn(shape, device=device, dtype=dtype) for _ in range(2))
+    values[:, ::3] = 0
+    found = signed_sums(grads, values, dtype)  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(found, (grads * values.sign()).sum(1), rtol=1e-4, atol=1e-4)

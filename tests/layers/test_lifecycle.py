@@ -585,21 +585,21 @@ class TestFunctionalTransforms:
         found = grad(loss)({name: parameter.detach() for name, parameter in layer.named_parameters()})
         torch.testing.assert_close(found, expected, **tolerance(x.dtype))
 
-    def test_inside_a_transform_the_reference_engine_runs_and_the_plan_says_so(self, x: Tensor) -> None:
+    def test_inside_two_gradients_the_reference_engine_runs_and_the_plan_says_so(self, x: Tensor) -> None:
         layer, plans = LSTM(INPUT, HIDDEN), []
 
         def loss(inputs: Tensor) -> Tensor:
             plans.append(layer.plan(x))
-            return inputs.sum()
+            return inputs.square().sum()
 
-        grad(loss)(x)
+        grad(lambda inputs: grad(loss)(inputs).sum())(x)
         assert plans[0].engine == "reference"
         assert "torch.func" in str(plans[0])
 
-    def test_the_cpu_engine_refuses_to_be_transformed(self, x: Tensor) -> None:
+    def test_the_cpu_engine_refuses_to_be_differentiated_twice(self, x: Tensor) -> None:
         layer = LSTM(INPUT, HIDDEN, engine="cpu")
         with pytest.raises(EngineError, match=r"torch\.func.*engine='auto'"):
-            grad(lambda inputs: layer(inputs)[0].sum())(x)
+            grad(lambda inputs: grad(lambda inputs: layer(inputs)[0].sum())(inputs).sum())(x)
 
     @EVERY_LAYER
     def test_a_stack_of_networks_runs_as_one(self, kind: Any, x: Tensor) -> None:

@@ -16,6 +16,7 @@ from statewise.train import step as step_module
 from statewise.train.capture import Recorder, Recording
 from statewise.train.exchange import Batch, Outcome
 from statewise.train.optimizers import GraphOptimizer
+from statewise.train.rmsprop_tf import RMSpropTF
 
 Body = Callable[[tuple[Any, ...]], Outcome]
 
@@ -161,6 +162,7 @@ OPTIMIZERS: dict[str, Make] = {
     "fused sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
     "fused adam": lambda p: torch.optim.Adam(p, lr=0.02, fused=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.5),
+    "rmsprop-tf": lambda p: RMSpropTF(p, lr=0.01, momentum=0.5),
 }
 
 

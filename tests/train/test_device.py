@@ -72,7 +72,9 @@ def test_five_captured_steps_equal_five_eager_ones_with_dropout(make: Any, clip:
         assert optimizer.param_groups[0].get(name) == other.param_groups[0].get(name)
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw", "rmsprop", "fused adam", "fused sgd", "nadam", "radam", "adamax"])
+@pytest.mark.parametrize(
+    "name", ["adam", "adamw", "rmsprop", "rmsprop-tf", "fused adam", "fused sgd", "nadam", "radam", "adamax"]
+)
 def test_a_learning_rate_that_changes_with_each_step_is_followed_by_one_graph(name: str) -> None:
     mine, theirs = twins()
     optimizer, other = MORE[name](mine.parameters()), MORE[name](theirs.parameters())

@@ -12,6 +12,7 @@ from torch import nn
 
 from statewise.errors import ArgumentError
 from statewise.train.choose_optimizer import build_optimizer
+from statewise.train.rmsprop_tf import RMSpropTF
 from statewise.train.schedules import Divide, EarlyStopping
 
 LOSSES = (120, 110, 112, 109, 111, 110, 108)
@@ -100,9 +101,14 @@ def test_senseless_patience_is_refused(options: Any, as_users_have_it: None) -> 
 class TestOptimizers:
     @pytest.mark.parametrize(
         ("name", "torchs"),
-        [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("rmsprop", torch.optim.RMSprop)],
+        [
+            ("sgd", torch.optim.SGD),
+            ("adam", torch.optim.Adam),
+            ("rmsprop", torch.optim.RMSprop),
+            ("rmsprop-tf", RMSpropTF),
+        ],
     )
-    def test_they_are_torchs_with_coupled_decay(self, name: Any, torchs: Any) -> None:
+    def test_they_are_known_ones_with_coupled_decay(self, name: Any, torchs: Any) -> None:
         ours, theirs = nn.Parameter(torch.tensor([1.0, -2.0])), nn.Parameter(torch.tensor([1.0, -2.0]))
         mine = build_optimizer(name, [ours], lr=0.1, weight_decay=0.5)
         other = torchs([theirs], lr=0.1)
@@ -129,7 +135,7 @@ class TestOptimizers:
     @pytest.mark.parametrize(
         ("options", "text"),
         [
-            ({"name": "lion"}, r"build_optimizer\.name: got lion, wanted 'sgd', 'adam' or 'rmsprop'"),
+            ({"name": "lion"}, r"build_optimizer\.name: got lion, wanted 'sgd', 'adam', 'rmsprop' or 'rmsprop-tf'"),
             ({"name": "sgd", "lr": -1.0}, r"build_optimizer\.lr: got -1\.0"),
             ({"name": "sgd", "weight_decay": math.nan}, r"build_optimizer\.weight_decay: got nan"),
             ({"name": "adam", "momentum": 0.9}, r"got 0\.9, wanted 0 with adam\. Its momentum is betas\[0\]\."),

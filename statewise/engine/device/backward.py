@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -279,7 +280,13 @@ class Backward(Walk):
         """``grad.T @ values`` for each replica."""
         if self.replicas == 1:
             return torch.mm(grad[0].T, values[0]).unsqueeze(0)
-        return torch.bmm(grad.transpose(1, 2), values)
+        pieces = pieces_of(grad.shape[1]) if grad.dtype.itemsize > 2 else 1
+        if pieces == 1:
+            return torch.bmm(grad.transpose(1, 2), values)
+        # The matrix library sums over all rows of a replica one after the other; pieces of them it does side by side.
+        left, right = (rows.unflatten(1, (pieces, -1)).flatten(0, 1) for rows in (grad, values))
+        parts: Tensor = torch.bmm(left.transpose(1, 2), right).unflatten(0, (self.replicas, pieces))
+        return parts.sum(1)
 
     def _before(self, long: Tensor) -> Tensor:
         """For every row the one of the turn before."""
@@ -338,7 +345,10 @@ class Backward(Walk):
 
     def _extra_of(self, planes: Tensor, grads: Tensor) -> Tensor:
         if self.facts.activation == "modrelu":
-            return (grads * planes.sign()).sum(1, dtype=self.wide_dtype)
+            from statewise.kernels.pack import signed_sums
+
+            found: Tensor = signed_sums(grads.contiguous(), planes.contiguous(), self.wide_dtype)  # type: ignore[no-untyped-call]
+            return found
         i, f, g, _ = planes.view(self.replicas, self.rows, 4, self.width).to(self.wide_dtype).unbind(2)
         di, df, _, do = grads.view(self.replicas, self.rows, 4, self.width).to(self.wide_dtype).unbind(2)
         old = self._before(self.memories)
@@ -359,6 +369,15 @@ class Backward(Walk):
             grad = transform.learnt_gradient(wide, before, weights if transform.hard else soft, after, slope)
             found.append(grad[..., : self.hidden].to(self.dtype))
         return found
+
+
+def pieces_of(rows: int) -> int:
+    """Into how many equal pieces of some hundred rows a sum over many rows is cut: a power of two.
+
+    >>> pieces_of(12_800), pieces_of(300), pieces_of(12_801)
+    (32, 1, 1)
+    """
+    return math.gcd(rows, power_of_two(max(1, rows // 512)))
 
 
 @lru_cache(maxsize=64)

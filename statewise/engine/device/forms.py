@@ -8,6 +8,7 @@ import torch
 
 from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.operands import Facts, facts_of, power_of_two, rounded
+from statewise.engine.device.precision import tf32_allowed
 from statewise.engine.device.tuning import look_up, tried
 from statewise.engine.recurrence import Recurrence
 from statewise.kernels.codes import PLANES
@@ -66,6 +67,8 @@ def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
     centroids = sum(isinstance(transform, Centroids) for transform, _ in facts.chain)
     if centroids > 1:
         return None  # their similarities would meet in one place
+    if dtype == torch.float32 and PLANES[facts.kind] == 1 and not tf32_allowed():
+        return None  # Triton 3.6 aborts when it compiles such narrow products in full precision
     # With centroids a team meets twice a step, and fewer warps meet sooner.
     medium = 4 if centroids else 8
     for units, sequences, warps in ((16, 16, 4), (32, 16, medium), (32, 32, 8), (16, 32, 4), (64, 16, 8), (64, 32, 8)):

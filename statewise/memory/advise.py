@@ -1,0 +1,223 @@
+"""Which depth and width to take: what each pair within a budget can remember, at least and at most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from statewise.errors import ArgumentError
+from statewise.memory.budget import orthogonal_parameters, width_within
+from statewise.memory.counts import (
+    conjecture,
+    end_cap,
+    repaired_conjecture,
+    split_of,
+    start_cap,
+    state_bound,
+    theorem1,
+)
+from statewise.memory.sharper_bound import sharper_state_bound
+
+DEPTHS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One pair of depth and width, and between which bounds its Start-End separation rank lies.
+
+    Args:
+        depth: L.
+        width: R, the most channels within the budget.
+        parameters: of the orthogonal network of this shape.
+        inputs: M.
+        steps: T.
+        split: steps of the Start.
+        least: what almost all weights reach; see ``proved``.
+        proved: whether ``least`` is a theorem (Ziv 2019, Theorem 1); else it is the repaired conjecture.
+        printed: what the conjecture asks for as printed; more than ``end_cap`` where it is false.
+        state_bound: U1, from the size of the state.
+        end_cap: U2, from what the End, or the Start if it is less, can tell apart on a finite alphabet.
+        warning: what speaks against the pair; empty if nothing does.
+    """
+
+    depth: int
+    width: int
+    parameters: int
+    inputs: int
+    steps: int
+    split: int
+    least: int
+    proved: bool
+    printed: int
+    state_bound: int
+    end_cap: int
+    warning: str
+
+    @property
+    def most(self) -> int:
+        """No weights reach more: the lesser of U2 and of U1, made sharper where that is possible."""
+        return min(self.sharper, self.end_cap)
+
+    @property
+    def sharper(self) -> int:
+        """U1 made sharper, see :func:`~statewise.memory.sharper_bound.sharper_state_bound`."""
+        return sharper_state_bound(M=self.inputs, R=self.width, T=self.steps, L=self.depth, split=self.split)
+
+    @property
+    def known(self) -> bool:
+        """Whether both bounds meet: then almost all circuits have this rank."""
+        return self.proved and self.least == self.most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advised:
+    """All pairs within a budget.
+
+    Args:
+        budget: N.
+        count: how parameters were counted.
+        pairs: one for each depth that fits, shallow ones first.
+        left_out: depths for which the budget has not even one channel.
+    """
+
+    budget: int
+    count: str
+    pairs: tuple[Advice, ...]
+    left_out: tuple[int, ...] = ()
+
+    @property
+    def best(self) -> Advice:
+        """The pair that remembers most by what is proved or conjectured; of equals the shallowest."""
+        return max(self.pairs, key=lambda pair: (pair.least, -pair.depth))
+
+    @property
+    def sentence(self) -> str:
+        """The advice in one sentence."""
+        best, steps = self.best, self.pairs[0].steps
+        known = "proved" if best.proved else "by the repaired conjecture, which is not proved"
+        return (
+            f"Within {self.budget:,} parameters and over {steps} steps, depth {best.depth} with {best.width} channels "
+            f"remembers most: almost all its circuits have a separation rank of at least {rank_text(best.least)} "
+            f"({known}). What training finds of it is another matter."
+        )
+
+
+def advise(
+    *,
+    budget: int,
+    steps: int,
+    inputs: int,
+    classes: int = 1,
+    count: str = "true",
+    depths: Sequence[int] = DEPTHS,
+    split: int | None = None,
+) -> Advised:
+    """The depths and widths that a budget allows, each with what almost all its circuits remember.
+
+    The measure is the Start-End separation rank. Widths are those of an orthogonal network; bounds are those of an
+    arithmetic circuit of that depth and width, read on M one-hot symbols: Theorem 1 and the conjecture of Ziv 2019,
+    repaired, from below; the new bounds U1 and U2 from above.
+
+    Args:
+        budget: N, the most parameters.
+        steps: T.
+        inputs: M, how many symbols there are.
+        classes: C.
+        count: "true", or "thesis" for sizes as the thesis prints them.
+        depths: that are looked at.
+        split: steps of the Start; None for half of an even T.
+
+    >>> found = advise(budget=2**13, steps=60, inputs=34, classes=34, depths=(1, 2, 3))
+    >>> [(pair.depth, pair.width, rank_text(pair.least), pair.proved) for pair in found.pairs]
+    [(1, 76, '76', True), (2, 48, '8.60e17', True), (3, 39, '8.79e45', False)]
+    """
+    for depth in depths:
+        if depth < 1:
+            raise ArgumentError(where="advise.depths", got=depth, wanted="integers >= 1")
+    if not depths:
+        raise ArgumentError(where="advise.depths", got="none", wanted="at least one")
+    start = split_of(steps, split, where="advise")
+    if not 0 < start < steps:
+        raise ArgumentError(where="advise.split", got=start, wanted=f"1 to {steps - 1} steps: two halves")
+    sizes: dict[str, Any] = {"inputs": inputs, "classes": classes, "count": count}
+    pairs, left_out = list[Advice](), list[int]()
+    for depth in sorted(set(depths)):
+        try:
+            width = width_within(budget=budget, depth=depth, **sizes)
+        except ArgumentError as error:
+            if error.where != "budget" or budget < 1:
+                raise
+            left_out.append(depth)
+            continue
+        spent = orthogonal_parameters(depth=depth, width=width, **sizes)
+        pairs.append(shape_advice(depth=depth, width=width, parameters=spent, inputs=inputs, steps=steps, split=start))
+    if not pairs:  # the error of the shallowest says what it would need
+        width_within(budget=budget, depth=min(depths), **sizes)
+    return Advised(budget=budget, count=count, pairs=tuple(pairs), left_out=tuple(left_out))
+
+
+def shape_advice(
+    *, depth: int, width: int, inputs: int, steps: int, split: int | None = None, parameters: int = 0
+) -> Advice:
+    """The bounds of one shape.
+
+    Args:
+        depth: L.
+        width: R.
+        inputs: M.
+        steps: T.
+        split: steps of the Start; None for half of an even T.
+        parameters: that it has, if anybody asks.
+
+    >>> shape_advice(depth=3, width=5, inputs=6, steps=4).warning
+    'R = 5 < M = 6: the End tells at most U2 = 30 words apart; the printed conjecture, 35, is false here'
+    """
+    start = split_of(steps, split, where="advise")
+    shape: dict[str, Any] = {"M": inputs, "R": width, "T": steps, "L": depth, "split": start}
+    proved = depth == 1 or (depth == 2 and 2 * start == steps)
+    printed = conjecture(**shape)
+    cap = min(end_cap(**shape), start_cap(**shape))
+    least = theorem1(**shape) if proved else repaired_conjecture(**shape)
+    most = min(cap, sharper_state_bound(**shape))
+    return Advice(
+        depth=depth,
+        width=width,
+        parameters=parameters,
+        inputs=inputs,
+        steps=steps,
+        split=start,
+        least=least,
+        proved=proved,
+        printed=printed,
+        state_bound=state_bound(R=width, T=steps, L=depth, split=start),
+        end_cap=cap,
+        warning=_warning(inputs, width, printed, cap, least=least, most=most),
+    )
+
+
+def _warning(inputs: int, width: int, printed: int, cap: int, *, least: int, most: int) -> str:
+    if width < inputs and cap == most and cap < printed:
+        return (
+            f"R = {width} < M = {inputs}: the End tells at most U2 = {rank_text(cap)} words apart; the printed "
+            f"conjecture, {rank_text(printed)}, is false here"
+        )
+    if width < inputs and cap == most:
+        return f"R = {width} < M = {inputs}: U2 = {rank_text(cap)} binds; more channels would tell more words apart"
+    if least == most and width >= inputs and cap == most:
+        return "the words of a half are all told apart: more depth or width cannot help over so few steps"
+    return ""
+
+
+def rank_text(rank: int) -> str:
+    """A rank as a person reads it: short ones in full, long ones in powers of ten, rounded down.
+
+    >>> rank_text(12345), rank_text(3**50), rank_text(2**10_000)
+    ('12,345', '7.17e23', '1.99e3010')
+    """
+    if rank < 10**9:
+        return f"{rank:,}"
+    power = int((rank.bit_length() - 1) * math.log10(2))
+    power += rank >= 10 ** (power + 1)
+    return f"{rank // 10 ** (power - 2) / 100:.2f}e{power}"

@@ -1,0 +1,246 @@
+"""How large the Start-End separation rank of an arithmetic circuit is, must be or can be: closed forms, in integers."""
+
+from __future__ import annotations
+
+import math
+
+from statewise.errors import ArgumentError
+from statewise.memory.degrees import degree
+
+
+def multiset(n: int, k: int) -> int:
+    """How many multisets of k elements there are of n kinds: ``ms(n, k) = C(n + k - 1, k)``.
+
+    It is also the number of monomials of degree k in n variables (Ziv 2019, section 2.3, in double parentheses).
+
+    Args:
+        n: kinds, at least 0.
+        k: elements, at least 0.
+
+    >>> multiset(3, 2), multiset(5, 3), multiset(7, 0)
+    (6, 35, 1)
+    """
+    _at_least("multiset.n", n, 0)
+    _at_least("multiset.k", k, 0)
+    return math.comb(n + k - 1, k) if n else int(k == 0)
+
+
+def interactions(T: int, L: int, split: int | None = None) -> int:
+    """How often the unit that joins Start and End occurs in the first of L layers: ``K_L = ms(T/2, L - 1)``.
+
+    It is the degree of the last output in the state of the first layer after the Start (Ziv 2019, Claim 4; the summand
+    printed last must be 1).
+
+    Args:
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T.
+
+    >>> [interactions(6, L) for L in (1, 2, 3, 4)]
+    [1, 3, 6, 10]
+    """
+    return multiset(T - split_of(T, split, where="interactions"), _at_least("interactions.L", L, 1) - 1)
+
+
+def theorem1(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int:
+    """What almost every circuit of one or two layers reaches (Ziv 2019, Theorem 1).
+
+    One layer has exactly ``min{R, M^(T/2)}``, whatever T is once that is R; two have at least ``ms(min{M, R}, T/2)``,
+    which grows with T.
+
+    Args:
+        M: linearly independent input features.
+        R: channels of each layer.
+        T: steps.
+        L: layers, 1 or 2.
+        split: steps of the Start; None for half of an even T, the only one that is proved for two layers.
+
+    >>> theorem1(M=4, R=3, T=100, L=1), theorem1(M=4, R=3, T=100, L=2)
+    (3, 1326)
+    """
+    start, end = _sizes("theorem1", M=M, R=R, T=T, L=L, split=split)
+    if L == 1:
+        return min(R, _power(M, min(start, end)))
+    if L == 2 and start == end:
+        return multiset(min(M, R), end)
+    raise ArgumentError(
+        where="theorem1",
+        got=f"L = {L}, split = {start} of {T}",
+        wanted="one layer, or two with the split in the middle",
+        remedy="Deeper circuits have a conjecture: repaired_conjecture(M=, R=, T=, L=).",
+    )
+
+
+def conjecture(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int:
+    """What almost every circuit would reach, as printed: ``min{ms(min{M, R}, K_L), M^(T/2)}`` (Ziv 2019, Conjecture 1).
+
+    False on M templates where R < M: at M = 6, R = 5, T = 4, L = 3 it asks for 35, and :func:`end_cap` proves that 30
+    is the most there can be. :func:`repaired_conjecture` takes that into account.
+
+    Args:
+        M: templates, one-hot.
+        R: channels of each layer.
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T, as printed.
+
+    >>> conjecture(M=6, R=5, T=4, L=3), conjecture(M=3, R=3, T=8, L=3)
+    (35, 66)
+    """
+    start, end = _sizes("conjecture", M=M, R=R, T=T, L=L, split=split)
+    return min(multiset(min(M, R), multiset(end, L - 1)), _power(M, min(start, end)))
+
+
+def repaired_conjecture(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int:
+    """What almost every circuit reaches as far as anyone has seen: ``min{ms(min{M, R}, K_L), U2}``; not proved.
+
+    The conjecture of Ziv 2019, repaired: its second term ``M^(T/2)`` is replaced by the proved cap U2, see
+    :func:`end_cap`.
+
+    Args:
+        M: templates, one-hot.
+        R: channels of each layer.
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T.
+
+    >>> repaired_conjecture(M=6, R=5, T=4, L=3), repaired_conjecture(M=3, R=3, T=8, L=3)
+    (30, 66)
+    """
+    asked = conjecture(M=M, R=R, T=T, L=L, split=split)
+    return min(asked, end_cap(M=M, R=R, T=T, L=L, split=split), start_cap(M=M, R=R, T=T, L=L, split=split))
+
+
+def state_bound(*, R: int, T: int, L: int, split: int | None = None) -> int:
+    """No circuit has a larger rank on any inputs: ``U1 = prod over k = 0..L-1 of ms(R, ms(T/2, k))``.
+
+    New bound: the output is a polynomial of the states between Start and End, homogeneous of degree ``ms(T/2, L - l)``
+    in that of layer l, and there are so many monomials.
+
+    Args:
+        R: channels of each layer.
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T.
+
+    >>> [state_bound(R=3, T=8, L=L) for L in (1, 2, 3)]
+    [3, 45, 2970]
+    """
+    end = _sizes("state_bound", M=1, R=R, T=T, L=L, split=split)[1]
+    return math.prod(multiset(R, multiset(end, k)) for k in range(L))
+
+
+def end_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
+    """The End can tell no more apart: ``U2 = prod over j = 0..T/2-1 of min{M, ms(R, C(j + L - 1, L - 1))}``.
+
+    New bound: the input j steps before the last enters only through the R numbers ``W f(x)``, with that degree. Inputs
+    that are not one of M templates but any vector of M numbers have factors ``ms(min{M, R}, C(j + L - 1, L - 1))``.
+
+    Args:
+        M: templates, or the width of continuous inputs.
+        R: channels of each layer.
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T.
+        continuous: whether inputs are any vectors.
+
+    >>> end_cap(M=6, R=5, T=4, L=3), end_cap(M=6, R=5, T=4, L=3, continuous=True)
+    (30, 175)
+    """
+    end = _sizes("end_cap", M=M, R=R, T=T, L=L, split=split)[1]
+    return math.prod(_told_apart(M, R, degree(j, L), continuous) for j in range(end))
+
+
+def start_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
+    """The Start can tell no more apart: the product of :func:`end_cap` over the steps of the Start.
+
+    New bound. Degrees fall with time, so that it is below the other only where the Start is shorter than the End.
+
+    Args:
+        M: templates, or the width of continuous inputs.
+        R: channels of each layer.
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T.
+        continuous: whether inputs are any vectors.
+
+    >>> start_cap(M=20, R=2, T=10, L=2, split=1), end_cap(M=20, R=2, T=10, L=2, split=1)
+    (11, 3628800)
+    """
+    start = _sizes("start_cap", M=M, R=R, T=T, L=L, split=split)[0]
+    return math.prod(_told_apart(M, R, degree(T - j, L), continuous) for j in range(1, start + 1))
+
+
+def upper_bound(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
+    """The least of all that is proved from above: U1, U2, the same of the Start, and the sides of the table.
+
+    Args:
+        M: templates, or the width of continuous inputs.
+        R: channels of each layer.
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T.
+        continuous: whether inputs are any vectors; then there is no table.
+
+    >>> upper_bound(M=6, R=5, T=4, L=3), upper_bound(M=3, R=4, T=10, L=2)
+    (30, 224)
+    """
+    least, start = state_bound(R=R, T=T, L=L, split=split), _sizes("upper_bound", M=M, R=R, T=T, L=L, split=split)[0]
+    for side in (range(T - start), range(T - start, T)):
+        product = 1
+        for j in side:
+            if product >= least:  # and factors are at least 1: thousands of steps need not be multiplied
+                break
+            product *= _told_apart(M, R, degree(j, L), continuous)
+        least = min(least, product)
+    return least
+
+
+def split_of(T: int, split: int | None, *, where: str) -> int:
+    """The steps of the Start: as given, or half of an even number of steps.
+
+    Args:
+        T: steps.
+        split: steps of the Start, 0 to T; None for half.
+        where: what was asked, for errors.
+
+    >>> split_of(6, None, where="here"), split_of(5, 2, where="here")
+    (3, 2)
+    """
+    _at_least(f"{where}.T", T, 1)
+    if split is None:
+        if T % 2:
+            raise ArgumentError(
+                where=f"{where}.split",
+                got=f"none for {T} steps",
+                wanted="an even number of steps, or a split",
+                remedy=f"An odd number has no middle: give split, how many of the {T} steps are the Start.",
+            )
+        return T // 2
+    if not 0 <= split <= T:
+        raise ArgumentError(where=f"{where}.split", got=split, wanted=f"a number of steps from 0 to {T}")
+    return split
+
+
+def _told_apart(M: int, R: int, power: int, continuous: bool) -> int:
+    """The dimension of the polynomials of one degree in ``W f``, on M templates or on all vectors."""
+    return multiset(min(M, R), power) if continuous else min(M, multiset(R, power))
+
+
+def _power(base: int, exponent: int) -> int:
+    power: int = base**exponent
+    return power
+
+
+def _sizes(where: str, *, M: int, R: int, T: int, L: int, split: int | None) -> tuple[int, int]:
+    """The checked steps of Start and End."""
+    for name, value in (("M", M), ("R", R), ("L", L)):
+        _at_least(f"{where}.{name}", value, 1)
+    start = split_of(T, split, where=where)
+    return start, T - start
+
+
+def _at_least(where: str, value: int, least: int) -> int:
+    if value < least:
+        raise ArgumentError(where=where, got=value, wanted=f"a whole number of at least {least}")
+    return value

@@ -1,0 +1,131 @@
+"""Tables of exact ranks: many shapes, on several processes, written down as they are found."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from statewise.errors import ArgumentError, RunFolderError, StatewiseError
+from statewise.memory.grid import check_sizes
+from statewise.memory.rank_table_book import KIND, RankBook
+from statewise.memory.rank_table_cases import Shape
+from statewise.memory.rank_table_rows import RankRow, RankTable, rank_row
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def rank_table(
+    shapes: Sequence[tuple[int, int, int]],
+    *,
+    depth: int,
+    path: Path | str | None = None,
+    jobs: int = 1,
+    runs: int = 2,
+    seed: int = 0,
+    start: str = "ones",
+    backend: str = "auto",
+    on_row: Callable[[RankRow, int, int], None] | None = None,
+) -> RankTable:
+    """The exact generic ranks of many shapes, beside the conjecture, its repair, and both upper bounds.
+
+    With a path, what is found is in that file at once: whoever is killed goes on with the same call. Rows of other
+    shapes that the file holds are left in it. Large shapes come first, so that no process waits at the end.
+
+    Args:
+        shapes: triples (M, R, T), T even.
+        depth: L.
+        path: a file of JSON lines; None to keep nothing.
+        jobs: processes, each with one thread; 1 for this one.
+        runs: of each shape at most; a rank that meets an upper bound needs one.
+        seed: of the first run.
+        start: "ones" or "drawn", as :func:`~statewise.memory.generic.generic_rank` has it.
+        backend: of the elimination.
+        on_row: called with each row that was computed, how many are there, and how many are asked.
+
+    >>> print(rank_table([(6, 5, 4), (7, 5, 4), (2, 2, 6)], depth=3).sentence)
+    L = 3, 3 shapes, against the printed conjecture: 1 equal, 1 larger, 1 violated; against the repaired one: 0 ...
+    """
+    asked = list(dict.fromkeys(Shape(*shape) for shape in shapes))
+    _check(asked, jobs)
+    told = {"kind": KIND, "depth": depth, "runs": runs, "seed": seed, "start": start}
+    book = RankBook(None if path is None else Path(path), told)
+    waiting = sorted((one for one in asked if one not in book.rows), key=lambda one: (-one.words, -one.width))
+    options = {"depth": depth, "runs": runs, "seed": seed, "start": start, "backend": backend}
+    with book.kept():
+        for row in _computed(waiting, options, jobs):
+            book.add(row)
+            if on_row is not None:
+                on_row(row, sum(one in book.rows for one in asked), len(asked))
+    return RankTable(depth=depth, rows=tuple(book.rows[one] for one in asked))
+
+
+def read_rank_table(path: Path | str) -> RankTable:
+    """All rows of a file that :func:`rank_table` wrote, sorted by shape.
+
+    Args:
+        path: the file.
+    """
+    book = RankBook(Path(path), None)
+    return RankTable(depth=int(book.told["depth"]), rows=tuple(book.rows[shape] for shape in sorted(book.rows)))
+
+
+def _computed(shapes: Sequence[Shape], options: dict[str, Any], jobs: int) -> Iterator[RankRow]:
+    """The rows as they come."""
+    if jobs == 1 or len(shapes) < 2:
+        yield from (rank_row(shape, **options) for shape in shapes)
+        return
+    # A fresh interpreter: threads do not survive a fork.
+    pool = ProcessPoolExecutor(min(jobs, len(shapes)), mp_context=multiprocessing.get_context("spawn"))
+    try:
+        with _one_thread():  # processes begin as they are given something to do
+            futures = [pool.submit(rank_row, shape, **options) for shape in shapes]
+        failed: list[StatewiseError] = []
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except StatewiseError as error:  # the other shapes are computed all the same
+                failed.append(error)
+        if failed:
+            raise failed[0]
+    except BrokenProcessPool:
+        raise RunFolderError(
+            where="rank_table.jobs",
+            got="a process that was killed from outside, often for want of memory",
+            wanted="memory for all shapes that are computed at a time",
+            remedy="Use fewer jobs; with a path the same call goes on.",
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """A region in which processes that begin use one thread; those that exist are not touched."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _check(shapes: Sequence[Shape], jobs: int) -> None:
+    if type(jobs) is not int or jobs < 1:
+        raise ArgumentError(where="rank_table.jobs", got=jobs, wanted="an integer >= 1")
+    if not shapes:
+        raise ArgumentError(where="rank_table.shapes", got="none", wanted="at least one (M, R, T)")
+    for shape in shapes:
+        if min(shape) < 1 or shape.steps % 2:
+            wanted = "(M, R, T) with whole numbers >= 1 and an even T"
+            raise ArgumentError(where="rank_table.shapes", got=tuple(shape), wanted=wanted)
+        check_sizes(shape.inputs, steps=shape.steps, split=shape.steps // 2)  # before anything is computed

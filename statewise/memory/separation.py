@@ -1,0 +1,205 @@
+"""The separation rank of one circuit with the weights that it has, which may be less than that of almost all others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from statewise.errors import ArgumentError, ShapeError
+from statewise.memory.circuit import Circuit
+from statewise.memory.counts import split_of, upper_bound
+from statewise.memory.elimination import rank
+from statewise.memory.field import Arithmetic, Field, Integers, Table
+from statewise.memory.generic import table_rank
+from statewise.memory.grid import Weights, grid_matrix
+from statewise.memory.primes import PRIMES
+from statewise.memory.row_space import row_space_rank
+from statewise.memory.sampled import check_samples, drawn_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkRank:
+    """The separation rank of this network, between two proved bounds.
+
+    The weights are taken as the exact numbers that they are, floats among them: fractions with a power of two below. A
+    minor that is not 0 modulo a prime is not 0, so that ``rank`` is a lower bound; it is too small only if every prime
+    divides all minors of the next size.
+
+    Args:
+        rank: the largest that was found modulo a prime.
+        upper: no circuit of this shape has more.
+        primes: that were used.
+        found: the rank modulo each of them.
+        steps: T.
+        split: s, steps of the Start.
+        inputs: how many templates, or the width of continuous inputs.
+        samples: rows and columns of a table of random inputs; None for all words of the templates.
+        seconds: that it took.
+    """
+
+    rank: int
+    upper: int
+    primes: tuple[int, ...]
+    found: tuple[int, ...]
+    steps: int
+    split: int
+    inputs: int
+    samples: int | None
+    seconds: float
+
+    @property
+    def proved(self) -> bool:
+        """Whether the bounds meet."""
+        return self.rank == self.upper
+
+    @property
+    def sentence(self) -> str:
+        """What is known, in one sentence."""
+        where = f"on {self.samples} sampled Starts and Ends" if self.samples else f"on {self.inputs} templates"
+        known = "proved" if self.proved else f"modulo {len(self.primes)} primes; at most {self.upper} are possible"
+        least = "at least " if self.samples and not self.proved else ""
+        return (
+            f"This network has separation rank {least}{self.rank} {where}, {self.split} of {self.steps} steps: {known}."
+        )
+
+
+def network_rank(
+    circuit: Circuit,
+    *,
+    steps: int,
+    split: int | None = None,
+    templates: Any = None,
+    samples: int | None = None,
+    seed: int = 0,
+    backend: str = "auto",
+    primes: Sequence[int] = PRIMES[:2],
+) -> NetworkRank:
+    """The Start-End separation rank of this network, exactly: no tolerance decides what is zero.
+
+    One layer needs no table and takes any number of steps, see :func:`statewise.memory.row_space.row_space_rank`.
+    Weights with zeros, identity matrices or tied layers may have less than ``generic_rank`` says.
+
+    Args:
+        circuit: weights, readout and start.
+        steps: T.
+        split: s, steps of the Start; None for half of an even T.
+        templates: features of the templates, (templates, features), more than M if you like; None for one-hot ones.
+        samples: for continuous inputs, how many random Starts and Ends to pair; the rank is then a lower bound.
+        seed: of the samples.
+        backend: of the elimination.
+        primes: modulo which it is computed; the largest rank counts.
+
+    >>> circuit = Circuit(inputs=([[1, 2], [3, -1]],), recurrent=([[1, 1], [0, 1]],), readout=[1, 2])
+    >>> print(network_rank(circuit, steps=1000).sentence)
+    This network has separation rank 2 on 2 templates, 500 of 1000 steps: proved.
+    """
+    begun, place = time.perf_counter(), split_of(steps, split, where="network_rank")
+    features = _templates(circuit, templates)
+    if samples is not None:
+        check_samples(samples, where="network_rank.samples")
+        if features is not None:
+            got = "templates and samples"
+            raise ArgumentError(
+                where="network_rank", got=got, wanted="one of them: templates are all the inputs there are"
+            )
+    inputs = circuit.features if features is None else len(features)
+    sizes = {"R": circuit.width, "T": steps, "L": circuit.depth, "split": place}
+    found = []
+    for prime in primes:
+        field = Field(prime)
+        weights = circuit.over(field)
+        if samples is not None:
+            table = drawn_table(weights, steps=steps, split=place, samples=samples, seed=seed)
+            found.append(rank(table, field, backend=backend))
+        else:
+            own = None if features is None else field.of(features)
+            found.append(_on_templates(weights, steps=steps, split=place, templates=own, backend=backend))
+    return NetworkRank(
+        rank=max(found),
+        upper=upper_bound(M=inputs, continuous=samples is not None, **sizes),
+        primes=tuple(primes),
+        found=tuple(found),
+        steps=steps,
+        split=place,
+        inputs=inputs,
+        samples=samples,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def equivalent_shallow_width(
+    circuit: Circuit,
+    *,
+    steps: int,
+    split: int | None = None,
+    templates: Any = None,
+    samples: int | None = None,
+    seed: int = 0,
+) -> int:
+    """How many channels a circuit of one layer needs at least to compute the same: the separation rank of this one.
+
+    A circuit of one layer with R' channels has rank at most R' (Ziv 2019, Theorem 1).
+
+    Args:
+        circuit: of any depth.
+        steps: T.
+        split: s, steps of the Start; None for half of an even T.
+        templates: as :func:`network_rank` takes them.
+        samples: as :func:`network_rank` takes them.
+        seed: of the samples.
+
+    >>> from statewise.memory.circuit import drawn_circuit
+    >>> equivalent_shallow_width(drawn_circuit(inputs=3, width=3, depth=2), steps=8)
+    45
+    """
+    return network_rank(circuit, steps=steps, split=split, templates=templates, samples=samples, seed=seed).rank
+
+
+def exact_table(
+    circuit: Circuit,
+    *,
+    steps: int,
+    split: int | None = None,
+    arithmetic: Arithmetic | None = None,
+    templates: Any = None,
+) -> Table:
+    """The last output for every Start, down, and every End, across, as Python's whole numbers.
+
+    Args:
+        circuit: whose weights are whole numbers, or any over a field.
+        steps: T.
+        split: s, steps of the Start; None for half of an even T.
+        arithmetic: None for whole numbers of any size; of a field the entries are 0..p-1.
+        templates: features of the templates; None for one-hot ones.
+
+    >>> circuit = Circuit(inputs=([[1, 2], [3, -1]],), recurrent=([[1, 1], [0, 1]],), readout=[1, 2])
+    >>> exact_table(circuit, steps=2).tolist()
+    [[22, 2], [-5, 4]]
+    """
+    used = Integers() if arithmetic is None else arithmetic
+    features = _templates(circuit, templates)
+    own = None if features is None else used.of(features)
+    place = split_of(steps, split, where="exact_table")
+    return used.integers(grid_matrix(circuit.over(used), steps=steps, split=place, templates=own))
+
+
+def _on_templates(weights: Weights, *, steps: int, split: int, templates: Table | None, backend: str) -> int:
+    if len(weights.inputs) == 1:
+        return row_space_rank(weights, steps=steps, split=split, templates=templates)
+    if 0 < split < steps:
+        return table_rank(weights, steps=steps, split=split, templates=templates, backend=backend)
+    # One half is empty: the rank is 1, or 0 of a circuit that is 0 everywhere. The smallest table of all words tells.
+    return int(grid_matrix(weights, steps=steps, split=steps // 2, templates=templates).any())
+
+
+def _templates(circuit: Circuit, templates: Any) -> Table | None:
+    if templates is None:
+        return None
+    array = np.asarray(templates)
+    if array.ndim != 2 or array.shape[1] != circuit.features or not len(array):
+        raise ShapeError(where="templates", got=array.shape, wanted=f"(templates, {circuit.features} features)")
+    return array

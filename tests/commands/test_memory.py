@@ -1,0 +1,144 @@
+"""``statewise memory`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands.typing_commands import Typed
+from statewise.commands.whole_numbers import whole_numbers
+from statewise.errors import ArgumentError
+
+SHAPE = ("--inputs", "6", "--width", "5", "--steps", "4", "--depth", "3")
+
+
+class TestRank:
+    def test_the_counterexample_takes_one_command(self, typed: Typed) -> None:
+        said = typed("memory", "rank", *SHAPE)
+        assert "has separation rank 30: proved." in said
+        assert "conjecture   35 as printed: FALSE here" in said
+        assert "repaired     30: met with equality" in said
+
+    def test_it_can_be_read_by_programs(self, typed: Typed) -> None:
+        told = json.loads(typed("memory", "rank", *SHAPE, "--format", "json"))
+        assert told["rank"] == told["upper"] == told["bounds"]["end_cap"] == 30
+        assert told["proved"]
+        assert told["bounds"]["printed"] == 35
+
+    def test_one_layer_needs_no_table_of_words(self, typed: Typed) -> None:
+        said = typed("memory", "rank", "--inputs", "2", "--width", "3", "--steps", "100", "--depth", "1")
+        assert "separation rank 3: proved" in said
+        assert "Theorem 1    3: met with equality" in said
+
+    def test_two_layers_exceed_their_theorem(self, typed: Typed) -> None:
+        said = typed("memory", "rank", "--inputs", "3", "--width", "3", "--steps", "6", "--depth", "2")
+        assert "Theorem 1    10: exceeded" in said
+
+    def test_a_rank_below_the_state_bound_is_proved_by_the_sharper_one(self, typed: Typed) -> None:
+        said = typed("memory", "rank", "--inputs", "7", "--width", "2", "--steps", "6", "--depth", "3")
+        assert "U1, sharper  52" in said
+
+    def test_every_split_of_a_shape(self, typed: Typed) -> None:
+        options = ("--inputs", "2", "--width", "2", "--steps", "10", "--depth", "2", "--split", "all")
+        ranks = [one["rank"] for one in json.loads(typed("memory", "rank", *options, "--format", "json"))]
+        assert ranks == [2, 4, 8, 14, 12, 10, 8, 4, 2]
+        assert "M = 2, R = 2, T = 10, L = 2" in typed("memory", "rank", *options)
+
+    def test_another_split(self, typed: Typed) -> None:
+        options = ("--inputs", "2", "--width", "2", "--steps", "7", "--depth", "2")
+        assert "Start of 3 steps" in typed("memory", "rank", *options, "--split", "3")
+
+    def test_continuous_inputs_have_no_counterexample(self, typed: Typed) -> None:
+        said = typed("memory", "rank", *SHAPE, "--samples", "60")
+        assert "continuous inputs has separation rank at least 60" in said
+        assert "conjecture" not in said
+
+    def test_lists_are_a_table_that_goes_on(self, typed: Typed) -> None:
+        options = ("--inputs", "6,7", "--width", "5", "--steps", "2,4", "--depth", "3", "--out", "kept/ranks.jsonl")
+        said = typed("memory", "rank", *options)
+        assert "3 equal, 0 larger, 1 violated; against the repaired one: 0 violated" in said
+        assert "violated" in next(line for line in said.splitlines() if line.split()[:3] == ["6", "5", "4"])
+        before = Path("kept/ranks.jsonl").stat().st_mtime_ns
+        told = json.loads(typed("memory", "rank", *options, "--format", "json"))
+        assert Path("kept/ranks.jsonl").stat().st_mtime_ns == before
+        assert [row["verdict"] for row in told["rows"]] == ["equal", "violated", "equal", "equal"]
+
+    def test_the_network_is_drawn(self, typed: Typed) -> None:
+        assert "Tensor network: it.svg" in typed("memory", "rank", *SHAPE, "--draw", "it.svg")
+        assert Path("it.svg").read_text(encoding="utf-8").startswith("<svg")
+        typed("memory", "rank", *SHAPE, "--draw", "deep/it.dot")
+        assert Path("deep/it.dot").read_text(encoding="utf-8").startswith("graph network {")
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (("--depth", "3"), "--inputs: got nothing"),
+            ((*SHAPE, "--batch", "small"), "--batch: got --inputs and --width and --steps with it"),
+            (("--depth", "3", "--batch", "huge"), "--batch: got huge"),
+            ((*SHAPE, "--out", "x"), "--out: got one shape"),
+            ((*SHAPE, "--draw", "x.png"), "--draw: got x.png"),
+            ((*SHAPE, "--runs", "0"), "--runs: got 0"),
+            ((*SHAPE[:6], "--depth", "0"), "--depth: got 0"),
+            (("--inputs", "2", "--width", "2", "--steps", "5", "--depth", "2"), "--split: got none for 5 steps"),
+            (("--inputs", "2", "--width", "2", "--steps", "40", "--depth", "2"), "--samples 1000 needs no such table"),
+            (("--inputs", "2", "--width", "2,3", "--steps", "5", "--depth", "2"), "--steps: got 5"),
+            (("--inputs", "2", "--width", "2,3", "--steps", "4", "--depth", "2", "--split", "1"), "--split: got 1"),
+            (("--inputs", "2", "--width", "2,3", "--steps", "4", "--depth", "2", "--draw", "x.svg"), "--draw: got sev"),
+            (("--inputs", "2", "--width", "2,3", "--steps", "4", "--depth", "2", "--jobs", "0"), "--jobs: got 0"),
+            (("--inputs", "two", "--width", "2", "--steps", "4", "--depth", "2"), "--inputs: got two"),
+        ],
+    )
+    def test_slips_are_told(self, refused: Typed, options: tuple[str, ...], told: str) -> None:
+        assert told in refused("memory", "rank", *options)
+
+    def test_a_network_too_large_is_not_drawn(self, refused: Typed) -> None:
+        options = ("--inputs", "2", "--width", "2", "--steps", "20", "--depth", "3", "--draw", "it.svg")
+        assert "--draw: got 6" in refused("memory", "rank", *options)
+        assert not Path("it.svg").exists()
+
+
+class TestAdvise:
+    def test_widths_bounds_and_advice(self, typed: Typed) -> None:
+        options = ("--budget", "8192", "--steps", "60", "--inputs", "34", "--classes", "34", "--depths", "1-4")
+        said = typed("memory", "advise", *options)
+        rows = [line.split() for line in said.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
+        assert [row[:3] for row in rows] == [
+            ["1", "76", "8,128"],
+            ["2", "48", "7,954"],
+            ["3", "39", "8,068"],
+            ["4", "33", "7,789"],
+        ]
+        assert rows[0][3] == "76"
+        assert rows[2][3].endswith("*")
+        assert "Depth 4: R = 33 < M = 34" in said
+        assert "depth 3 with 39 channels remembers most" in said
+
+    def test_the_thesis_counts_otherwise(self, typed: Typed) -> None:
+        options = ("--budget", "8192", "--steps", "60", "--inputs", "34", "--classes", "34", "--count", "thesis")
+        told = json.loads(typed("memory", "advise", *options, "--format", "json"))
+        assert [pair["width"] for pair in told["pairs"][:3]] == [76, 54, 45]
+        assert told["count"] == "thesis"
+
+    def test_depths_that_do_not_fit_are_told(self, typed: Typed) -> None:
+        options = ("--budget", "40", "--steps", "4", "--inputs", "30", "--depths", "1,30")
+        assert "Depth 30: the budget has not one channel" in typed("memory", "advise", *options)
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (("--budget", "10", "--steps", "4", "--inputs", "100"), "--budget: got 10"),
+            (("--budget", "1000", "--steps", "5", "--inputs", "4"), "--split: got none for 5 steps"),
+            (("--budget", "1000", "--steps", "4", "--inputs", "4", "--depths", "x"), "--depths: got x"),
+            (("--budget", "1000", "--steps", "4", "--inputs", "0"), "--inputs: got 0"),
+        ],
+    )
+    def test_slips_are_told(self, refused: Typed, options: tuple[str, ...], told: str) -> None:
+        assert told in refused("memory", "advise", *options)
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-2", "1-99999999", "1.5"])
+def test_lists_of_other_things_are_refused(text: str) -> None:
+    with pytest.raises(ArgumentError, match="--width"):
+        whole_numbers(text, where="--width")

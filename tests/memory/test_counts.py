@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statewise.errors import ArgumentError
+from statewise.memory.counts import (
+    conjecture,
+    end_cap,
+    interactions,
+    multiset,
+    repaired_conjecture,
+    split_of,
+    start_cap,
+    state_bound,
+    theorem1,
+    upper_bound,
+)
+
+SIZES = st.fixed_dictionaries(
+    {"M": st.integers(1, 9), "R": st.integers(1, 9), "T": st.integers(1, 12), "L": st.integers(1, 5)}
+)
+
+
+@given(n=st.integers(0, 5), k=st.integers(0, 5))
+def test_multisets_are_counted_by_listing_them(n: int, k: int) -> None:
+    assert multiset(n, k) == len(list(itertools.combinations_with_replacement(range(n), k)))
+
+
+@given(T=st.integers(1, 8), L=st.integers(1, 4), data=st.data())
+def test_interactions_count_paths_down_the_layers(T: int, L: int, data: st.DataObject) -> None:
+    """A state of the first layer reaches the last output by choosing non-increasing times, one for each layer."""
+    split = data.draw(st.integers(0, T))
+    end = range(split + 1, T + 1)
+    times = [path for path in itertools.product(end, repeat=L - 1) if list(path) == sorted(path)]
+    assert interactions(T, L, split) == len(times)
+
+
+def test_the_printed_conjecture_and_its_repair_at_the_counterexample() -> None:
+    sizes: dict[str, Any] = {"M": 6, "R": 5, "T": 4, "L": 3}
+    assert (conjecture(**sizes), repaired_conjecture(**sizes), end_cap(**sizes)) == (35, 30, 30)
+    assert end_cap(**sizes, continuous=True) == 5 * 35
+    assert (conjecture(M=4, R=3, T=4, L=4), repaired_conjecture(M=4, R=3, T=4, L=4)) == (15, 12)
+
+
+def test_theorem_1_of_both_depths() -> None:
+    assert [theorem1(M=2, R=5, T=T, L=1) for T in (2, 4, 6, 100)] == [2, 4, 5, 5]
+    assert theorem1(M=2, R=5, T=7, L=1, split=6) == 2
+    assert theorem1(M=3, R=4, T=10, L=2) == math.comb(7, 5) == conjecture(M=3, R=4, T=10, L=2)
+
+
+def test_numbers_are_whole_however_large() -> None:
+    assert repaired_conjecture(M=100, R=100, T=1000, L=4) == math.comb(100 + interactions(1000, 4) - 1, 99)
+    assert state_bound(R=2, T=1000, L=2) == 2 * 501
+
+
+@given(sizes=SIZES, data=st.data())
+def test_upper_bounds_hold_for_the_repaired_conjecture_and_the_sides(
+    sizes: dict[str, Any], data: st.DataObject
+) -> None:
+    split = data.draw(st.integers(0, sizes["T"]))
+    upper = upper_bound(**sizes, split=split)
+    assert 1 <= upper <= sizes["M"] ** min(split, sizes["T"] - split)
+    bounds = [state_bound(R=sizes["R"], T=sizes["T"], L=sizes["L"], split=split)]
+    assert upper == min(bounds + [cap(**sizes, split=split) for cap in (end_cap, start_cap)])
+    assert repaired_conjecture(**sizes, split=split) <= max(upper, 1)
+    assert upper <= upper_bound(**sizes, split=split, continuous=True)
+
+
+@given(sizes=SIZES)
+def test_in_the_middle_the_start_never_caps_more_than_the_end(sizes: dict[str, Any]) -> None:
+    sizes["T"] *= 2
+    for continuous in (False, True):
+        assert start_cap(**sizes, continuous=continuous) >= end_cap(**sizes, continuous=continuous)
+
+
+def test_an_odd_number_of_steps_needs_a_split() -> None:
+    with pytest.raises(ArgumentError, match="give split"):
+        interactions(5, 2)
+    assert interactions(5, 2, split=2) == 3
+    for wrong in (-1, 6):
+        with pytest.raises(ArgumentError, match="from 0 to 5"):
+            split_of(5, wrong, where="here")
+
+
+@pytest.mark.parametrize("wrong", [{"M": 0}, {"R": 0}, {"T": 0}, {"L": 0}])
+def test_sizes_of_nothing_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ArgumentError, match="at least 1"):
+        conjecture(**{"M": 2, "R": 2, "T": 4, "L": 2, **wrong})
+
+
+def test_the_theorem_is_not_stretched() -> None:
+    for beyond in ({"L": 3}, {"L": 2, "split": 1}):
+        with pytest.raises(ArgumentError, match="repaired_conjecture"):
+            theorem1(M=2, R=2, T=4, **beyond)
