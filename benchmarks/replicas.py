@@ -31,6 +31,7 @@ import torch.nn.functional as F
 from statewise.data import CopyingMemory
 from statewise.models import OrthogonalNetwork
 from statewise.sweep import Trial
+from statewise.sweep.heap import keep_freed_memory
 from statewise.sweep.networks import fresh_state
 from statewise.sweep.pool import Pool
 from statewise.sweep.sources import FreshExamples
@@ -106,6 +107,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    keep_freed_memory()
     device = torch.device(arguments.device)
     found = measure(arguments.replicas, arguments.width, arguments.iterations, arguments.rounds, device)
     met = found["ratio"] >= BARS[device.type]

@@ -13,6 +13,7 @@ from statewise import demo, doctor
 from statewise.commands import certify, evaluate, extract, generate, memory, predict, reproduce, train
 from statewise.commands.shared import PlainHelp, own_console
 from statewise.errors import StatewiseError
+from statewise.sweep.heap import keep_freed_memory
 
 _WHAT = "Recurrent layers for PyTorch whose hidden state can be acted on between steps."
 
@@ -27,6 +28,8 @@ _REMEDIES: Mapping[int | None, str] = {
     errno.ENOENT: "Look at the spelling, and whether it was moved.",
 }
 
+#: What trains many networks side by side.
+_WITH_REPLICAS = ("memory", "reproduce")
 _COMMANDS = {
     "train": train,
     "evaluate": evaluate,
@@ -51,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     chosen = parser.parse_args(None if arguments is None else list(arguments))
+    if arguments is None and chosen.command in _WITH_REPLICAS:
+        keep_freed_memory()  # the process is this command's own
     try:
         if chosen.command == "demo":
             demo.run(seed=chosen.demo.seed, steps=chosen.demo.steps)

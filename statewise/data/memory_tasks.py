@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from statewise.data.copying_memory import CopyingMemory
@@ -39,7 +39,8 @@ def memory_task(document: Mapping[str, Any]) -> MemoryTask:
     try:
         return kind(**values)
     except TypeError as error:
-        missing = sorted(set(known) - set(values))
-        raise ArgumentError(
-            where=f"memory_task {name}", got=f"nothing for {', '.join(missing)}", wanted="all fields without a default"
-        ) from error
+        missing = [each.name for each in fields(kind) if each.default is MISSING and each.name not in values]
+        got, wanted = f"nothing for {', '.join(missing)}", "all fields without a default"
+        if not missing:
+            got, wanted = f"{values} ({error})", "whole numbers and names"
+        raise ArgumentError(where=f"memory_task {name}", got=got, wanted=wanted) from error

@@ -21,11 +21,11 @@ from statewise.cells import (
 from statewise.engine.backward import Gradients, Run, unroll_with
 from statewise.engine.fitting import alike, check_weights, fit
 from statewise.engine.recurrence import Drawn, Recurrence, Unrolled
-from statewise.transforms import Centroids, Noise, Zoneout
+from statewise.transforms import Centroids, Noise, StateTransform, Zoneout
 from statewise.transforms.centroids import SIMILARITIES
 
 # The numbers by which kernel.cpp knows cells, activations and transforms.
-_CELLS: dict[type[Cell], int] = {
+CELLS: dict[type[Cell], int] = {
     RNNCell: 0,
     LSTMCell: 1,
     PeepholeLSTMCell: 2,
@@ -34,13 +34,13 @@ _CELLS: dict[type[Cell], int] = {
     MGUCell: 5,
     RACCell: 6,
 }
-_ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity", "modrelu")
+ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity", "modrelu")
 _MULTIPLY, _ADD, _ZONEOUT, _CENTROIDS = range(4)
 
 
 def why_not(call: Recurrence) -> str | None:
     """The reason why the kernel cannot run a recurrence, or None if it can."""
-    if type(call.cell) not in _CELLS:
+    if type(call.cell) not in CELLS:
         return f"it has no code for the cell {call.cell.name}"
     if call.mixed is not None and type(call.cell) in (MGUCell, ResetBeforeGRUCell):
         return f"it does not mix through time in the cell {call.cell.name}, which needs two products"
@@ -80,27 +80,46 @@ def _encode(call: Recurrence) -> _Encoded:
     code, rows, like = _Encoded(), call.layout.rows, call.weight_hh
     for step in call.chain:
         transform, draws = step.transform, alike(step, call)
-        first, numbers = len(code.tensors), (0.0, 0.0)
+        first, room = len(code.tensors), None
         if isinstance(transform, Centroids):
             code.tensors += [step.parameters[0].contiguous(), *(_read(drawn, call, transform.k) for drawn in draws)]
-            second, room = first + 1 if draws else -1, len(code.tensors)
+            room = len(code.tensors)
             widths = (like.shape[1], transform.k, transform.k)
             code.tensors += [like.new_empty(rows, width) for width in widths]
             code.tensors.append(like.new_empty(rows if call.record else 0, transform.k))
-            word = [_CENTROIDS, first, second, 0, transform.k, SIMILARITIES.index(transform.similarity)]
-            word += [transform.hard, transform.soft_gradient, room]
-            numbers = (1 / transform.temperature, transform.sharpness)
-            code.rooms.append(room)
         else:
             code.tensors += [_read(drawn, call, call.hidden) for drawn in draws]
-            kind = _ZONEOUT
-            if isinstance(transform, Noise):
-                kind = _MULTIPLY if transform.mode == "multiplicative" else _ADD
-            word = [kind, first, first + 1 if kind == _ZONEOUT else -1, draws[0].constant, 0, 0, 0, 0, -1]
-            code.rooms.append(None)
-        code.integers += map(int, word)
+        integers, numbers = word_of(transform, first, bool(draws), bool(draws) and draws[0].constant, room)
+        code.integers += integers
         code.numbers += numbers
+        code.rooms.append(room)
     return code
+
+
+def word_of(
+    transform: StateTransform, first: int, drawn: bool, constant: bool, room: int | None
+) -> tuple[list[int], tuple[float, float]]:
+    """A transform as the kernel reads it: whole numbers, then others.
+
+    Args:
+        transform: one that the kernel knows.
+        first: the place of its first tensor: centroids, or what was drawn.
+        drawn: whether it draws.
+        constant: whether what it drew is constant in time.
+        room: the first place of what the kernel leaves behind, if it does.
+
+    >>> word_of(Noise("gaussian", 0.1), 4, True, False, None)
+    ([0, 4, -1, 0, 0, 0, 0, 0, -1], (0.0, 0.0))
+    """
+    if isinstance(transform, Centroids):
+        assert room is not None
+        word = [_CENTROIDS, first, first + 1 if drawn else -1, 0, transform.k, SIMILARITIES.index(transform.similarity)]
+        word += [transform.hard, transform.soft_gradient, room]
+        return list(map(int, word)), (1 / transform.temperature, transform.sharpness)
+    kind = _ZONEOUT
+    if isinstance(transform, Noise):
+        kind = _MULTIPLY if transform.mode == "multiplicative" else _ADD
+    return [kind, first, first + 1 if kind == _ZONEOUT else -1, int(constant), 0, 0, 0, 0, -1], (0.0, 0.0)
 
 
 def _read(drawn: Drawn, call: Recurrence, width: int) -> Tensor:
@@ -113,8 +132,8 @@ class _Run(Run):
     def __init__(self, call: Recurrence) -> None:
         cell = call.cell
         check_weights(call)
-        self.cell = _CELLS[type(cell)]
-        self.activation = _ACTIVATIONS.index(cell.nonlinearity) if isinstance(cell, RNNCell) else 0
+        self.cell = CELLS[type(cell)]
+        self.activation = ACTIVATIONS.index(cell.nonlinearity) if isinstance(cell, RNNCell) else 0
         self.code = _encode(call)
         none = call.weight_hh.new_empty(0)
         self.mask = none if call.mask is None else _read(call.mask.mask, call, call.hidden)

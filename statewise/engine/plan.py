@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from statewise.engine import compiled, device, explicit, reference
+from statewise.engine import compiled, device, explicit, reference, replicated
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError
 from statewise.kernels import load_triton, transformed
@@ -59,7 +59,7 @@ def unroll_all(calls: list[Recurrence], plans: list[Plan], *, chained: bool) -> 
     forms: dict[str, Callable[[Recurrence], Unrolled]] = {
         "loop": reference.unroll,
         "python": explicit.unroll,
-        "native": compiled.unroll,
+        "native": replicated.unroll if transformed() else compiled.unroll,
     }
 
     def alone(plan: Plan, call: Recurrence) -> Unrolled:
@@ -123,9 +123,8 @@ def _why_not_cpu(call: Recurrence, *, differentiable_record: bool) -> str | None
         return f"the layer is on {weight.device}"
     if weight.dtype not in (torch.float32, torch.float64):
         return f"it computes in float32 and float64, not in {weight.dtype}"
-    if transformed():
-        return "torch.func transforms need autograd in every step"
-    return _why_not_written(call, differentiable_record=differentiable_record)
+    refusal = _why_not_written(call, differentiable_record=differentiable_record)
+    return refusal or (replicated.why_not(call, load_native()) if transformed() else None)
 
 
 def _why_not_written(call: Recurrence, *, differentiable_record: bool) -> str | None:

@@ -193,20 +193,21 @@ def shape_advice(
         printed=printed,
         state_bound=state_bound(R=width, T=steps, L=depth, split=start),
         end_cap=cap,
-        warning=_warning(inputs, width, printed, cap, least=least, most=most),
+        warning=_warning(inputs, width, printed, cap, reached=least == most, proved=proved, binds=cap == most),
     )
 
 
-def _warning(inputs: int, width: int, printed: int, cap: int, *, least: int, most: int) -> str:
-    if width < inputs and cap == most and cap < printed:
+def _warning(inputs: int, width: int, printed: int, cap: int, *, reached: bool, proved: bool, binds: bool) -> str:
+    if width < inputs and binds and cap < printed:
         return (
             f"R = {width} < M = {inputs}: the End tells at most U2 = {rank_text(cap)} words apart; the printed "
             f"conjecture, {rank_text(printed)}, is false here"
         )
-    if width < inputs and cap == most:
+    if width < inputs and binds:
         return f"R = {width} < M = {inputs}: U2 = {rank_text(cap)} binds; more channels would tell more words apart"
-    if least == most and width >= inputs and cap == most:
-        return "the words of a half are all told apart: more depth or width cannot help over so few steps"
+    if reached and width >= inputs and binds:
+        whether = "" if proved else "if the repaired conjecture holds, "
+        return f"{whether}the words of a half are all told apart: more depth or width cannot help over so few steps"
     return ""
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from statewise.errors import ArgumentError
-from statewise.memory.counts import upper_bound
 from statewise.memory.degrees import weight_copies, weight_degree
 from statewise.memory.drawn import STARTS, drawn_weights
 from statewise.memory.field import Field
 from statewise.memory.grid import Weights
-from statewise.memory.primes import FAST, check_prime
+from statewise.memory.primes import check_primes
+from statewise.memory.sharper_bound import proved_bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +21,8 @@ class GenericRank:
     """The separation rank that almost all weights of a shape have, between two proved bounds.
 
     A minor that is not 0 modulo a prime for one choice of whole weights is not the zero polynomial: so the rank found
-    is a lower bound for almost all real weights (Ziv 2019, Claim 5). It can be too small only if the weights drawn were
-    roots of it, see ``failure_probability``.
+    is a lower bound for almost all real weights (Ziv 2019, Claim 5). It is too small only if, in every run, the weights
+    drawn were roots of all larger minors, see ``failure_probability``, or the prime divides all their coefficients.
 
     Args:
         inputs: M, templates, one-hot.
@@ -32,11 +32,12 @@ class GenericRank:
         split: s, steps of the Start.
         start: "ones" or "drawn".
         rank: the largest that a run found: almost all circuits have at least that.
-        upper: no circuit has more; see :func:`statewise.memory.counts.upper_bound`.
+        upper: no circuit has more; see :func:`statewise.memory.sharper_bound.proved_bound`.
         primes: the field of each run.
         seeds: of the weights of each run.
         found: the rank of each run.
-        failure_probability: at most so likely is the rank found too small; 0 if it is proved.
+        failure_probability: at most so likely have almost all circuits over the fields of the runs a larger rank; 0 if
+            the rank is proved. It says nothing of primes that divide all larger minors, of which none was met.
         seconds: that it took.
         samples: rows and columns of a table of random inputs from a continuum; None for all words of the templates.
     """
@@ -71,8 +72,8 @@ class GenericRank:
         between = f"{whose} has separation rank at least {self.rank} and at most {self.upper}"
         if self.rank == self.samples:
             return f"{between}; the table of {self.samples} samples could show no more."
-        chance = f"probability below {self.failure_probability:.1e}"
-        return f"{between}; it is {self.rank} unless chance misled all runs ({chance})."
+        chance = f"by chance (probability below {self.failure_probability:.1e})"
+        return f"{between}; it is {self.rank} unless all runs were misled, {chance} or by their primes."
 
     def describe(self) -> str:
         """The sentence, and what it rests on."""
@@ -116,13 +117,13 @@ def certify(
     for name, value in (("inputs", inputs), ("width", width), ("steps", steps), ("depth", depth), ("runs", runs)):
         if value < 1:
             raise ArgumentError(where=f"{where}.{name}", got=value, wanted="a whole number of at least 1")
+    if seed < 0:
+        raise ArgumentError(where=f"{where}.seed", got=seed, wanted="a whole number of at least 0")
     if start not in STARTS:
         raise ArgumentError(where=f"{where}.start", got=start, wanted=f"one of {', '.join(STARTS)}")
-    if not primes:
-        raise ArgumentError(where=f"{where}.primes", got="none", wanted="at least one prime")
-    fields = [Field(check_prime(prime, where=f"{where}.primes", below=FAST)) for prime in primes]
+    fields = list(map(Field, check_primes(primes, where=f"{where}.primes")))
     begun, continuous = time.perf_counter(), samples is not None
-    upper = upper_bound(M=inputs, R=width, T=steps, L=depth, split=split, continuous=continuous)
+    upper = proved_bound(M=inputs, R=width, T=steps, L=depth, split=split, continuous=continuous)
     most = upper if samples is None else min(upper, samples)
     # Where one half is empty the table is one row or column, and positive weights make it positive: no run is needed.
     runs = runs if 0 < split < steps else 0
@@ -156,7 +157,8 @@ def certify(
 def failure_bound(minor: int, degree: int, primes: Sequence[int]) -> float:
     """How likely runs with random weights all miss a rank: ``prod over runs of r D / (p - 1)``, at most 1 each.
 
-    A minor of size r is a polynomial of degree ``r D`` in the weights (Schwartz & Zippel).
+    A minor of size r is a polynomial of degree ``r D`` in the weights, and has few roots unless it is zero over the
+    field (Schwartz & Zippel).
 
     Args:
         minor: r, the rank that could be missed, or more.

@@ -11,10 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.errors import ArgumentError, ShapeError
 from statewise.layers.recurrent import RAC
-from statewise.memory.field import Arithmetic, Table
+from statewise.memory.elimination import rank
+from statewise.memory.field import Arithmetic, Field, Table, exact_numbers
 from statewise.memory.grid import Weights
+from statewise.memory.primes import PRIMES
 
 Numbers = NDArray[Any]
 
@@ -34,7 +36,8 @@ class Circuit:
         recurrent: ``WH``, a square matrix for each layer.
         readout: ``WO``, a number for each channel of the last layer.
         start: "ones" makes every first product ``WH h_0`` exactly 1; "pinv" takes ``h_0 = pinv(WH) 1``, which comes to
-            the same unless WH is singular; an array (layers, channels) is ``h_0`` itself.
+            the same unless WH is singular, and then makes it the projection of 1, rounded to float64; an array
+            (layers, channels) is ``h_0`` itself.
 
     >>> circuit = Circuit(inputs=([[1, 2], [3, -1]],), recurrent=([[1, 1], [0, 1]],), readout=[1, 2])
     >>> circuit.features, circuit.width, circuit.depth
@@ -151,7 +154,7 @@ class Circuit:
         if not isinstance(self.start, str):
             product: NDArray[np.float64] = weight @ self.start[level].astype(np.float64)
             return product
-        if self.start == "ones" or np.linalg.matrix_rank(weight) == self.width:
+        if self.start == "ones" or self._regular(level):
             return None
         warnings.warn(
             f"The recurrent matrix of layer {level + 1} is singular: with start='pinv' the first product is only the "
@@ -161,6 +164,10 @@ class Circuit:
         )
         projection: NDArray[np.float64] = weight @ (np.linalg.pinv(weight) @ np.ones(self.width))
         return projection
+
+    def _regular(self, level: int) -> bool:
+        """Whether a recurrent matrix has an inverse, exactly: a determinant that is not 0 modulo a prime is not 0."""
+        return any(rank(field.of(self.recurrent[level]), field) == self.width for field in map(Field, PRIMES[:2]))
 
     def _check_shapes(self) -> None:
         if not self.inputs or len(self.inputs) != len(self.recurrent):
@@ -202,6 +209,9 @@ def drawn_circuit(*, inputs: int, width: int, depth: int, seed: int = 0) -> Circ
     >>> drawn_circuit(inputs=3, width=4, depth=2).inputs[1].shape
     (4, 4)
     """
+    for name, value, least in (("inputs", inputs, 1), ("width", width, 1), ("depth", depth, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ArgumentError(where=f"drawn_circuit.{name}", got=value, wanted=f"a whole number of at least {least}")
     generator = np.random.default_rng(seed)
     columns = [inputs] + [width] * (depth - 1)
     return Circuit(
@@ -216,11 +226,4 @@ def _numbers(value: Any, where: str) -> Numbers:
     if isinstance(value, Tensor):
         value = value.detach().cpu()
         value = (value.double() if value.is_floating_point() else value).numpy()
-    array = np.array(value)
-    if array.dtype.kind in "iub":
-        return array.astype(np.int64)
-    if array.dtype.kind == "f":
-        return array.astype(np.float64)
-    if array.dtype.kind == "O" and all(isinstance(number, int) for number in array.flat):
-        return array
-    raise DtypeError(where=where, got=str(array.dtype), wanted="whole numbers or floats")
+    return exact_numbers(value, where=where).copy()

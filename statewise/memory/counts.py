@@ -48,6 +48,11 @@ def theorem1(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int
     One layer has exactly ``min{R, M^(T/2)}``, whatever T is once that is R; two have at least ``ms(min{M, R}, T/2)``,
     which grows with T.
 
+    For one layer the thesis cites a theorem on networks of independent tensors, and here they are shared over time.
+    This closes the gap: of N = ``min{R, M^(T/2)}`` channels in a circle each hands its state to the next (``WH``) and
+    lets one symbol pass (``WI``), such that all N windows of T/2 of these symbols differ; there is such a circle of any
+    length N (Lempel 1971). Each channel then stands for one Start and one End, no two for the same: the rank is N.
+
     Args:
         M: linearly independent input features.
         R: channels of each layer.
@@ -74,8 +79,8 @@ def theorem1(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int
 def conjecture(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int:
     """What almost every circuit would reach, as printed: ``min{ms(min{M, R}, K_L), M^(T/2)}`` (Ziv 2019, Conjecture 1).
 
-    False on M templates where R < M: at M = 6, R = 5, T = 4, L = 3 it asks for 35, and :func:`end_cap` proves that 30
-    is the most there can be. :func:`repaired_conjecture` takes that into account.
+    False on M templates wherever it asks for more than U2, which takes R < M: at M = 6, R = 5, T = 4, L = 3 it asks for
+    35, and :func:`end_cap` proves that 30 is the most there can be. :func:`repaired_conjecture` takes that into account.
 
     Args:
         M: templates, one-hot.
@@ -172,7 +177,9 @@ def start_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, conti
 
 
 def upper_bound(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
-    """The least of all that is proved from above: U1, U2, the same of the Start, and the sides of the table.
+    """The least of U1, U2, the same of the Start, and the sides of the table.
+
+    U1 can be made sharper: :func:`statewise.memory.sharper_bound.proved_bound` is the least of all that is proved.
 
     Args:
         M: templates, or the width of continuous inputs.

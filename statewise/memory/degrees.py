@@ -33,7 +33,10 @@ def weight_copies(T: int, L: int, layer: int) -> int:
     >>> [weight_copies(6, 3, layer) for layer in (1, 2, 3, 4)]
     [56, 21, 6, 1]
     """
-    return math.comb(_at_least("weight_copies.T", T, 1) + L - layer, L - layer + 1)
+    _at_least("weight_copies.T", T, 1)
+    _at_least("weight_copies.layer", layer, 1)
+    _at_least("weight_copies.L", L, max(1, layer - 1))
+    return math.comb(T + L - layer, L - layer + 1)
 
 
 def weight_degree(T: int, L: int, *, start: str = "ones") -> int:
@@ -49,6 +52,7 @@ def weight_degree(T: int, L: int, *, start: str = "ones") -> int:
     >>> weight_degree(6, 3)
     139
     """
+    _at_least("weight_degree.L", L, 1)
     copies = [weight_copies(T, L, layer) for layer in range(1, L + 2)]
     sign = -1 if start == "ones" else 1
     return sum(2 * own + sign * above for own, above in itertools.pairwise(copies)) + 1

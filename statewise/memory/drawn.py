@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from statewise.errors import ArgumentError
 from statewise.memory.field import Field, Table
 from statewise.memory.grid import Weights
 
@@ -25,6 +26,9 @@ def drawn_weights(field: Field, *, inputs: int, width: int, depth: int, seed: in
     >>> len(drawn_weights(Field(), inputs=2, width=3, depth=4, seed=0).recurrent)
     4
     """
+    for name, value, least in (("inputs", inputs, 1), ("width", width, 1), ("depth", depth, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ArgumentError(where=f"drawn_weights.{name}", got=value, wanted=f"a whole number of at least {least}")
     generator = np.random.default_rng(seed)
     layers = [field.draw(generator, width, inputs if layer == 0 else width) for layer in range(depth)]
     recurrent = [field.draw(generator, width, width) for _ in range(depth)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from statewise.errors import ArgumentError, NonFiniteError
+from statewise.errors import ArgumentError, DtypeError, NonFiniteError, ShapeError
 from statewise.memory.primes import FAST, PRIMES, check_prime
 
 #: A table of numbers, in whatever form its arithmetic keeps them.
@@ -70,12 +71,12 @@ class Field(Arithmetic):
         return f"Field({self.prime})"
 
     def of(self, numbers: Any) -> Table:
-        table = np.asarray(numbers)
+        table = exact_numbers(numbers, where="Field.of")
         if table.dtype.kind == "f":
-            return self._of_floats(table.astype(np.float64))
+            return self._of_floats(table)
         if table.dtype.kind == "O":
             table = (table % self.prime).astype(np.int64)
-        return self.reduce((table.astype(np.int64) % self.prime).astype(np.float64))
+        return self.reduce((table % self.prime).astype(np.float64))
 
     def integers(self, table: Table) -> Table:
         found: Table = table.astype(np.int64) % self.prime
@@ -134,8 +135,6 @@ class Field(Arithmetic):
 
     def _of_floats(self, table: Table) -> Table:
         """Floats are whole numbers times powers of two, and two has an inverse."""
-        if not np.isfinite(table).all():
-            raise NonFiniteError(where="Field.of", got="NaN or infinity", wanted="finite numbers")
         mantissa, exponent = np.frexp(table)
         whole = self.of(np.ldexp(mantissa, 53).astype(np.int64))
         levels, where = np.unique(exponent.astype(np.int64) - 53, return_inverse=True)
@@ -199,6 +198,35 @@ class Integers(Arithmetic):
         return found
 
 
+def exact_numbers(numbers: Any, *, where: str) -> Table:
+    """Numbers as they were given, none of them rounded: int64, float64, or Python's whole numbers where those end.
+
+    Args:
+        numbers: an array or nested lists of whole numbers, or of finite floats.
+        where: what was asked, for errors.
+
+    >>> exact_numbers([2**63 + 1, -1], where="here").tolist()  # which numpy would make floats
+    [9223372036854775809, -1]
+    """
+    try:
+        table = np.asarray(numbers)
+    except ValueError as error:
+        raise ShapeError(where=where, got="rows of several lengths", wanted="rows of one length") from error
+    if table.dtype.kind in "fu" and not isinstance(numbers, np.ndarray):
+        given = np.asarray(numbers, dtype=object)
+        table = given if all(isinstance(number, int) for number in given.flat) else table
+    if table.dtype.kind in "ib" or (table.dtype.kind == "u" and table.dtype.itemsize < 8):
+        return table.astype(np.int64)
+    if table.dtype.kind == "f" and table.dtype.itemsize <= 8:
+        if not np.isfinite(table).all():
+            remedy = "Look for where they come from: no rank is that of a network with such weights or inputs."
+            raise NonFiniteError(where=where, got="NaN or infinity", wanted="finite numbers", remedy=remedy)
+        return table.astype(np.float64)
+    if table.dtype.kind in "uO" and all(isinstance(number, Integral) for number in table.astype(object).flat):
+        return np.array([int(number) for number in table.flat], dtype=object).reshape(table.shape)
+    raise DtypeError(where=where, got=str(table.dtype), wanted="whole numbers or floats of at most 64 bits")
+
+
 def _halves(table: Table) -> tuple[Table, Table]:
     """Two tables whose entries are short: ``table = 2^15 high + low``."""
     high = np.rint(table * (1 / _HALF))
@@ -206,7 +234,7 @@ def _halves(table: Table) -> tuple[Table, Table]:
 
 
 def _whole(numbers: Any, where: str) -> Table:
-    table = np.asarray(numbers)
+    table = exact_numbers(numbers, where=where)
     if table.dtype.kind == "f":
         if not np.array_equal(table, np.rint(table)):
             raise ArgumentError(

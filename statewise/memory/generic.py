@@ -32,8 +32,8 @@ def generic_rank(
     """The Start-End separation rank of almost every recurrent arithmetic circuit of a shape, on one-hot inputs.
 
     All weights are drawn from ``1..p-1``, the table of all words is computed modulo p, and its rank is exact: no
-    tolerance decides what is zero. Error is one-sided: a run finds too little with probability at most
-    ``r D / (p - 1)``, D the degree of the output in all weights.
+    tolerance decides what is zero. Error is one-sided: a run finds less than almost all weights of its field have with
+    probability at most ``r D / (p - 1)``, D the degree of the output in all weights.
 
     Args:
         inputs: M, templates.

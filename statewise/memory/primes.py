@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from statewise.errors import ArgumentError
 
 #: A field must be larger, or a rank found by random weights says too little.
@@ -58,6 +60,23 @@ def check_prime(prime: int, *, where: str, below: int = _PROVED) -> int:
             remedy="Take 2147483647 = 2^31 - 1: an inverse exists modulo a prime only, and a small one misses ranks.",
         )
     return prime
+
+
+def check_primes(primes: Sequence[int], *, where: str) -> list[int]:
+    """At least one prime, all of them fit for the fast arithmetic.
+
+    Args:
+        primes: the sizes of the fields.
+        where: what was asked, for errors.
+
+    >>> check_primes(PRIMES[:1], where="here")
+    [2147483647]
+    """
+    if not primes:
+        raise ArgumentError(
+            where=where, got="none", wanted="at least one prime", remedy="Leave it out: there is a list."
+        )
+    return [check_prime(prime, where=where, below=FAST) for prime in primes]
 
 
 def _is_witness(base: int, number: int, odd: int, twos: int) -> bool:

@@ -13,15 +13,15 @@ from torch import Tensor
 
 from statewise.errors import ArgumentError, ShapeError
 from statewise.memory.circuit import Circuit
-from statewise.memory.counts import upper_bound
 from statewise.memory.drawn import drawn_weights
 from statewise.memory.elimination import rank
 from statewise.memory.field import Field
 from statewise.memory.grid import Weights, grid_matrix
 from statewise.memory.grid_tensor import Network, refuse_chance, scorer
-from statewise.memory.primes import PRIMES
+from statewise.memory.primes import PRIMES, check_primes
 from statewise.memory.row_space import row_space_profile
 from statewise.memory.shallow_spectrum import shallow_spectra
+from statewise.memory.sharper_bound import proved_bound
 from statewise.memory.spectrum import SeparationSpectrum, table_spectrum
 
 #: Words whose scores are kept for an exact profile of a deep circuit.
@@ -33,10 +33,12 @@ class MemoryProfile:
     """What is remembered across every split of a sequence.
 
     Args:
-        whose: "generic" (almost every circuit), "this network" (exact), "spectrum" or "samples" (in floats).
+        whose: "generic" (almost every circuit), "this network" (its exact weights, modulo primes), "spectrum" or
+            "samples" (in floats).
         steps: T.
         splits: the steps of the Start, one for each entry of the rest.
-        ranks: the separation rank at each split; of floats, how many singular values are not rounding.
+        ranks: the separation rank at each split, proved where it is that of ``upper``; of floats, how many singular
+            values are not rounding.
         upper: no circuit of the shape has more; empty where nothing is known.
         spectra: the singular values at each split; empty where only ranks were asked.
     """
@@ -87,6 +89,7 @@ def generic_profile(
     """
     if runs < 1:
         raise ArgumentError(where="generic_profile.runs", got=runs, wanted="at least 1")
+    check_primes(primes, where="generic_profile.primes")
     drawn = []
     for run in range(runs):
         field = Field(primes[run % len(primes)])
@@ -106,6 +109,7 @@ def network_profile(circuit: Circuit, *, steps: int, primes: Sequence[int] = PRI
     >>> network_profile(drawn_circuit(inputs=2, width=2, depth=3), steps=8).ranks
     (2, 4, 8, 16, 8, 4, 2)
     """
+    check_primes(primes, where="network_profile.primes")
     return _exact("this network", [circuit.over(Field(prime)) for prime in primes], steps)
 
 
@@ -214,7 +218,7 @@ def _deep(weights: Weights, steps: int) -> list[int]:
 
 
 def _upper(inputs: int, width: int, steps: int, depth: int) -> tuple[int, ...]:
-    return tuple(upper_bound(M=inputs, R=width, T=steps, L=depth, split=split) for split in range(1, steps))
+    return tuple(proved_bound(M=inputs, R=width, T=steps, L=depth, split=split) for split in range(1, steps))
 
 
 def _tolerance(samples: Tensor, found: SeparationSpectrum) -> float:

@@ -74,6 +74,7 @@ def row_space_rank(weights: Weights, *, steps: int, split: int, templates: Table
     >>> row_space_rank(drawn_weights(Field(), inputs=2, width=3, depth=1, seed=0), steps=101, split=50)
     3
     """
+    split = split_of(steps, split, where="row_space_rank")
     # Before the first step there is a product and no state to meet; one column says as much as one row.
     split = steps if split == 0 else split
     starts, ends = _start_side(weights, templates), _end_side(weights, templates)

@@ -8,11 +8,12 @@ import numpy as np
 
 from statewise.errors import ArgumentError, ShapeError
 from statewise.memory.certificate import GenericRank, certify
-from statewise.memory.counts import split_of, upper_bound
+from statewise.memory.counts import split_of
 from statewise.memory.elimination import rank
 from statewise.memory.field import Field, Table
 from statewise.memory.grid import LARGEST, Weights
 from statewise.memory.primes import PRIMES
+from statewise.memory.sharper_bound import proved_bound
 
 #: Samples where nothing else is said: as many as the upper bound, and no more than this.
 SAMPLES = 1024
@@ -36,7 +37,8 @@ def sampled_rank(
 
     Some Starts and some Ends are drawn from ``GF(p)^M``, and the rank of the table of all their pairs is a lower bound
     (Ziv 2019, Claim 2, for any number of templates). If it is less than the number of samples, it is the rank itself
-    unless chance misled all runs. The length of the sequences costs time only: there is no table of all words.
+    unless all runs were misled, by chance or by their primes. The length of the sequences costs time only: there is no
+    table of all words.
 
     Args:
         inputs: M, the width of an input.
@@ -57,7 +59,7 @@ def sampled_rank(
     place = split_of(steps, split, where="sampled_rank")
     count = samples
     if count is None and min(inputs, width, depth) > 0:
-        upper = upper_bound(M=inputs, R=width, T=steps, L=depth, split=place, continuous=True)
+        upper = proved_bound(M=inputs, R=width, T=steps, L=depth, split=place, continuous=True)
         count = min(upper, SAMPLES)
     count = check_samples(1 if count is None else count, where="sampled_rank.samples")
 

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from statewise.errors import ArgumentError, ShapeError
 from statewise.memory.circuit import Circuit
-from statewise.memory.counts import split_of, upper_bound
-from statewise.memory.elimination import rank
-from statewise.memory.field import Arithmetic, Field, Integers, Table
+from statewise.memory.counts import split_of
+from statewise.memory.elimination import BACKENDS, rank
+from statewise.memory.field import Arithmetic, Field, Integers, Table, exact_numbers
 from statewise.memory.generic import table_rank
 from statewise.memory.grid import Weights, grid_matrix
-from statewise.memory.primes import PRIMES
+from statewise.memory.primes import PRIMES, check_primes
 from statewise.memory.row_space import row_space_rank
 from statewise.memory.sampled import check_samples, drawn_table
+from statewise.memory.sharper_bound import proved_bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +59,14 @@ class NetworkRank:
     def sentence(self) -> str:
         """What is known, in one sentence."""
         where = f"on {self.samples} sampled Starts and Ends" if self.samples else f"on {self.inputs} templates"
-        known = "proved" if self.proved else f"modulo {len(self.primes)} primes; at most {self.upper} are possible"
-        least = "at least " if self.samples and not self.proved else ""
-        return (
-            f"This network has separation rank {least}{self.rank} {where}, {self.split} of {self.steps} steps: {known}."
-        )
+        shown = f"{self.rank} {where}, {self.split} of {self.steps} steps"
+        if self.proved:
+            return f"This network has separation rank {shown}: proved."
+        most = f"at most {self.upper} are possible"
+        if self.samples:
+            return f"This network has separation rank at least {shown}; {most}."
+        doubt = f"unless every larger minor is 0 modulo {' and '.join(map(str, self.primes))}"
+        return f"This network has separation rank {shown}, {doubt}; {most}."
 
 
 def network_rank(
@@ -78,7 +80,10 @@ def network_rank(
     backend: str = "auto",
     primes: Sequence[int] = PRIMES[:2],
 ) -> NetworkRank:
-    """The Start-End separation rank of this network, exactly: no tolerance decides what is zero.
+    """The Start-End separation rank of this network, modulo primes: no tolerance decides what is zero.
+
+    It is exact where it is proved, and else unless every prime divides all minors of the next size. Weights are not
+    drawn here, so that no probability of that can be told; more primes leave less doubt.
 
     One layer needs no table and takes any number of steps, see :func:`statewise.memory.row_space.row_space_rank`.
     Weights with zeros, identity matrices or tied layers may have less than ``generic_rank`` says.
@@ -98,6 +103,11 @@ def network_rank(
     This network has separation rank 2 on 2 templates, 500 of 1000 steps: proved.
     """
     begun, place = time.perf_counter(), split_of(steps, split, where="network_rank")
+    check_primes(primes, where="network_rank.primes")
+    if backend not in BACKENDS:
+        raise ArgumentError(where="network_rank.backend", got=backend, wanted=f"one of {', '.join(BACKENDS)}")
+    if seed < 0:
+        raise ArgumentError(where="network_rank.seed", got=seed, wanted="a whole number of at least 0")
     features = _templates(circuit, templates)
     if samples is not None:
         check_samples(samples, where="network_rank.samples")
@@ -113,14 +123,15 @@ def network_rank(
         field = Field(prime)
         weights = circuit.over(field)
         if samples is not None:
-            table = drawn_table(weights, steps=steps, split=place, samples=samples, seed=seed)
+            half = place if place < steps else 0  # one half is empty: it does not matter which
+            table = drawn_table(weights, steps=steps, split=half, samples=samples, seed=seed)
             found.append(rank(table, field, backend=backend))
         else:
             own = None if features is None else field.of(features)
             found.append(_on_templates(weights, steps=steps, split=place, templates=own, backend=backend))
     return NetworkRank(
         rank=max(found),
-        upper=upper_bound(M=inputs, continuous=samples is not None, **sizes),
+        upper=proved_bound(M=inputs, continuous=samples is not None, **sizes),
         primes=tuple(primes),
         found=tuple(found),
         steps=steps,
@@ -140,7 +151,7 @@ def equivalent_shallow_width(
     samples: int | None = None,
     seed: int = 0,
 ) -> int:
-    """How many channels a circuit of one layer needs at least to compute the same: the separation rank of this one.
+    """How many channels a circuit of one layer needs at least to compute the same: the rank that is found of this one.
 
     A circuit of one layer with R' channels has rank at most R' (Ziv 2019, Theorem 1).
 
@@ -199,7 +210,7 @@ def _on_templates(weights: Weights, *, steps: int, split: int, templates: Table 
 def _templates(circuit: Circuit, templates: Any) -> Table | None:
     if templates is None:
         return None
-    array = np.asarray(templates)
+    array = exact_numbers(templates, where="templates")
     if array.ndim != 2 or array.shape[1] != circuit.features or not len(array):
         raise ShapeError(where="templates", got=array.shape, wanted=f"(templates, {circuit.features} features)")
     return array

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, NonFiniteError, ShapeError
 from statewise.memory.circuit import Circuit
 from statewise.memory.counts import split_of
 from statewise.memory.spectrum import SeparationSpectrum, spectrum_of
@@ -82,6 +82,11 @@ def _parts(circuit: Circuit, templates: Any) -> tuple[Matrix, Matrix, Matrix, Ma
         )
     weight = circuit.inputs[0].astype(np.float64)
     features = np.eye(circuit.features) if templates is None else np.asarray(templates, dtype=np.float64)
+    if features.ndim != 2 or features.shape[1] != circuit.features or not len(features):
+        wanted = f"(templates, {circuit.features} features)"
+        raise ShapeError(where="shallow_spectrum.templates", got=features.shape, wanted=wanted)
+    if not np.isfinite(features).all():
+        raise NonFiniteError(where="shallow_spectrum.templates", got="NaN or infinity", wanted="finite numbers")
     readout = circuit.readout.astype(np.float64)[None]
     return features @ weight.T, circuit.recurrent[0].astype(np.float64), circuit.first_products()[:1], readout
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from statewise.memory.counts import multiset, split_of, state_bound
+from statewise.errors import ArgumentError
+from statewise.memory.counts import multiset, split_of, state_bound, upper_bound
 
 
 def sharper_state_bound(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int:
@@ -24,7 +25,8 @@ def sharper_state_bound(*, M: int, R: int, T: int, L: int, split: int | None = N
     the input matrix of the second layer. Its coefficients times ``(c_d / A_id)^m`` have the sum
     ``p(c / A_i * a)``, which ``c . a = 0`` divides. So there are ``ms(R-M, n)`` linear relations for each i.
 
-    Both hold for almost all weights, and ranks only fall at others.
+    The first holds for all weights. The second needs an A without zeros: almost all have one, and ranks only fall at
+    the others.
 
     Args:
         M: the width of inputs, or how many templates there are.
@@ -38,6 +40,8 @@ def sharper_state_bound(*, M: int, R: int, T: int, L: int, split: int | None = N
     >>> sharper_state_bound(M=3, R=4, T=10, L=2), state_bound(R=4, T=10, L=2)
     (220, 224)
     """
+    if M < 1:
+        raise ArgumentError(where="sharper_state_bound.M", got=M, wanted="a whole number of at least 1")
     bound = state_bound(R=R, T=T, L=L, split=split)
     end = T - split_of(T, split, where="sharper_state_bound")
     if end == 0:
@@ -47,6 +51,24 @@ def sharper_state_bound(*, M: int, R: int, T: int, L: int, split: int | None = N
     if L > 2:
         return bound - R * (_upper_layers(R, end, L) - _upper_layers(R, end - 1, L))
     return bound
+
+
+def proved_bound(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
+    """The least of all that is proved from above: :func:`~statewise.memory.counts.upper_bound`, with U1 made sharper.
+
+    Args:
+        M: templates, or the width of continuous inputs.
+        R: channels of each layer.
+        T: steps.
+        L: layers.
+        split: steps of the Start; None for half of an even T.
+        continuous: whether inputs are any vectors.
+
+    >>> proved_bound(M=6, R=5, T=4, L=3), proved_bound(M=3, R=4, T=10, L=2), proved_bound(M=4, R=2, T=8, L=3)
+    (30, 220, 106)
+    """
+    plain = upper_bound(M=M, R=R, T=T, L=L, split=split, continuous=continuous)
+    return min(plain, sharper_state_bound(M=M, R=R, T=T, L=L, split=split))
 
 
 def _upper_layers(width: int, steps: int, depth: int) -> int:

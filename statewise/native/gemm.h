@@ -275,10 +275,10 @@ inline void gemm_turned(const T* a, int64_t lda, const T* b, int64_t ldb, int64_
             for (int64_t step = 0; step < depth; ++step) {
                 T* to = buffer + step * kPanel;
                 const T* row = b + (from + step) * ldb + column;
-                if (width == kPanel) {
-                    for (int64_t j = 0; j < kPanel; j += Vec<T>::width) Vec<T>::store(to + j, Vec<T>::load(row + j));
-                } else {
-                    std::fill(std::copy(row, row + width, to), to + kPanel, T(0));
+                int64_t j = 0;
+                for (; j + Vec<T>::width <= width; j += Vec<T>::width) Vec<T>::store(to + j, Vec<T>::load(row + j));
+                for (; j < kPanel; j += Vec<T>::width) {
+                    Vec<T>::store(to + j, j < width ? Vec<T>::load(row + j, width - j) : typename Vec<T>::type{});
                 }
             }
             for (int64_t i = 0; i < blocks; ++i) {

@@ -14,79 +14,13 @@
 
 #include "crf.h"
 #include "memory.h"
+#include "problem.h"
 #include "random.h"
+#include "replicas.h"
 #include "walk.h"
 
 namespace statewise {
 namespace {
-
-using at::Tensor;
-using Tensors = std::vector<Tensor>;
-
-template <class T>
-T* data(const Tensor& tensor) {
-    return tensor.numel() ? tensor.data_ptr<T>() : nullptr;
-}
-
-// The chain comes flat: for each transform kIntegers integers, kNumbers numbers, and tensors by index (-1: none).
-constexpr size_t kIntegers = 9, kNumbers = 2;
-
-template <class T>
-std::vector<Operation<T>> chain_of(at::IntArrayRef integers, at::ArrayRef<double> numbers, const Tensors& tensors,
-                                   int64_t hidden) {
-    std::vector<Operation<T>> chain(integers.size() / kIntegers);
-    const auto pointer = [&](int64_t index) -> T* { return index < 0 ? nullptr : data<T>(tensors[size_t(index)]); };
-    for (size_t i = 0; i < chain.size(); ++i) {
-        const int64_t* word = integers.data() + i * kIntegers;
-        const int64_t kind = word[0], first = word[1], second = word[2], constant = word[3], saved = word[8];
-        Operation<T>& op = chain[i];
-        op.kind = Kind(kind);
-        if (op.kind != Kind::kCentroids) {
-            op.state = {pointer(first), hidden, constant != 0};
-            op.memory = {pointer(second), hidden, constant != 0};
-            continue;
-        }
-        Centroid<T>& c = op.centroid;
-        c.count = word[4];
-        c.similarity = Similarity(word[5]);
-        c.hard = word[6] != 0;
-        c.soft = word[7] != 0;
-        c.per_temperature = T(numbers[i * kNumbers]);
-        c.sharpness = T(numbers[i * kNumbers + 1]);
-        c.centroids = pointer(first);
-        c.toward = Packed<T>::transposed(c.centroids, c.count, hidden, hidden);
-        c.from = Packed<T>::plain(c.centroids, c.count, hidden, hidden);
-        c.gumbel = {pointer(second), c.count, false};
-        T** slots[] = {&c.before, &c.weights, &c.probabilities, &c.alpha, &c.grad_after, &c.slope};
-        for (int64_t slot = 0; slot < 6 && saved + slot < int64_t(tensors.size()); ++slot) {
-            *slots[slot] = pointer(saved + slot);
-        }
-    }
-    return chain;
-}
-
-// Calls work with the cell that a number and an activation name.
-template <class T, class Work>
-void with_cell(int64_t cell, int64_t activation, Work&& work) {
-    switch (cell) {
-        case 0:
-            switch (Activation(activation)) {
-                case Activation::kTanh: return work(Elman<T, Activation::kTanh>{});
-                case Activation::kRelu: return work(Elman<T, Activation::kRelu>{});
-                case Activation::kSigmoid: return work(Elman<T, Activation::kSigmoid>{});
-                case Activation::kIdentity: return work(Elman<T, Activation::kIdentity>{});
-                case Activation::kModrelu: return work(Elman<T, Activation::kModrelu>{});
-            }
-            break;
-        case 1: return work(Memory<T, false>{});
-        case 2: return work(Memory<T, true>{});
-        case 3: return work(Gru<T>{});
-        case 4: return work(ResetBeforeGru<T>{});
-        case 5: return work(Mgu<T>{});
-        case 6: return work(Rac<T>{});
-    }
-    TORCH_CHECK(false, "statewise: the kernel knows no cell ", cell, " with activation ", activation);
-}
 
 template <class T>
 Problem<T> problem_of(const Tensor& weight, const Tensor& apart_bias, const Tensor& extra, const Tensor& state,
@@ -112,20 +46,8 @@ Tensor multiply(const Tensor& x, const Tensor& weight, bool transpose, const Ten
     const int64_t rows = x.size(0), inner = x.size(1), columns = weight.size(transpose ? 0 : 1);
     Tensor out = kept ? buffer(rows, columns, x.options()) : at::empty({rows, columns}, x.options());
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "statewise_multiply", [&] {
-        const scalar_t* w = data<scalar_t>(weight);
-        const auto packed = transpose ? Packed<scalar_t>::transposed(w, columns, inner, inner)
-                                      : Packed<scalar_t>::plain(w, inner, columns, columns);
-        const scalar_t* from = data<scalar_t>(x);
-        const scalar_t* start = data<scalar_t>(bias);
-        scalar_t* to = data<scalar_t>(out);
-        run_team(at::get_num_threads(), [&](int rank, int size, Barrier&) {
-            const Share mine = share(rows, rank, size);
-            if (start) {
-                for (int64_t row = mine.begin; row < mine.end; ++row) std::copy(start, start + columns, to + row * columns);
-            }
-            gemm(from + mine.begin * inner, inner, mine.end - mine.begin, packed, 0, packed.panels(),
-                 to + mine.begin * columns, columns, start != nullptr);
-        });
+        product_into(data<scalar_t>(x), rows, inner, data<scalar_t>(weight), columns, transpose, data<scalar_t>(bias),
+                     data<scalar_t>(out), at::get_num_threads());
     });
     return out;
 }
@@ -155,7 +77,7 @@ Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Ten
             cell_memories = memory_changes ? at::empty({rows, hidden}, weight.options()) : memories;
             auto p = problem_of<scalar_t>(weight, apart_bias, extra, initial_state, initial_memory, batch_sizes, reverse,
                                           start_at_one, mask, mask_constant);
-            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
+            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden, data<scalar_t>);
             p.memory_changes = memory_changes;
             if (mixes) {
                 term = buffer(rows, width, weight.options());
@@ -188,14 +110,6 @@ Tensors forward(int64_t cell, int64_t activation, const Tensor& given, const Ten
     return {term, states, state, memory, memories, cell_memories, apart, gated, second_saved};
 }
 
-// Adds up what the threads found; a thread that had no part in it left its sum empty.
-template <class T>
-void total_of(const std::vector<std::vector<T>>& sums, T* total) {
-    for (const auto& sum : sums) {
-        for (size_t i = 0; i < sum.size(); ++i) total[i] += sum[i];
-    }
-}
-
 // `term`, the product kept apart (made[5]) and what was saved of second members (made[7]) are changed in place into their
 // gradients. With weight_ih the gradient of the inputs is wanted too.
 Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Tensor& weight_ih, const Tensor& weight,
@@ -212,7 +126,7 @@ Tensors backward(int64_t cell, int64_t activation, const Tensor& term, const Ten
             using Cell = decltype(chosen);
             auto p = problem_of<scalar_t>(weight, Tensor(grad_extra.new_empty({0})), extra, initial_state,
                                           initial_memory, batch_sizes, reverse, false, mask, mask_constant);
-            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden);
+            p.chain = chain_of<scalar_t>(integers, numbers, tensors, hidden, data<scalar_t>);
             p.memory_changes = memory_changes;
             p.term = data<scalar_t>(term);
             p.states = data<scalar_t>(made[0]);

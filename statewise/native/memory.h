@@ -10,9 +10,14 @@
 #include <ATen/ops/from_blob.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace statewise {
 
@@ -70,6 +75,19 @@ inline at::Tensor buffer(int64_t rows, int64_t columns, const at::TensorOptions&
     if (bytes < Kept::kLeast || bytes > Kept::kMost) return at::empty({rows, columns}, options);
     void* memory = Kept::all().take(bytes);
     return at::from_blob(memory, {rows, columns}, [bytes](void* block) { Kept::all().give(block, bytes); }, options);
+}
+
+// An unfilled tensor of any size for what users see. A very big one comes from the system anew each time, page by page, which may take longer
+// than all that is computed into it; so the system is asked for huge pages, as far as it gives them to those who ask.
+inline at::Tensor roomy(at::IntArrayRef sizes, const at::TensorOptions& options) {
+    at::Tensor made = at::empty(sizes, options);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    constexpr uintptr_t kPage = uintptr_t(1) << 21;
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(made.data_ptr()), end = begin + made.nbytes();
+    const uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = end / kPage * kPage;
+    if (made.nbytes() >= 4 * kPage) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+    return made;
 }
 
 }  // namespace statewise

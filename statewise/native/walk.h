@@ -78,8 +78,12 @@ struct Problem {
     T* grad_memory = nullptr;        // batch
     T* grad_inputs = nullptr;        // null: not wanted here
     T* grad_product = nullptr;       // of mixing: of the products that are added, (added blocks * hidden)
+    // Of the term and of the product kept apart, from the row `grad_from` on; null: in place of the two themselves.
+    T* grad_term = nullptr;
+    T* grad_apart = nullptr;
+    int64_t grad_from = 0;
     // One of each for every thread: the gradients of the cell's own parameters, and of the biases (those of the term,
-    // then of the product kept apart).
+    // then of the product kept apart), if they are wanted.
     std::vector<T>* extra_sums = nullptr;
     std::vector<T>* bias_sums = nullptr;
 };
@@ -116,15 +120,9 @@ public:
     }
 
     void backward() {
-        pack_backward();
-        work_.resize(size_t(p.batch * p.hidden));
-        if (p.mask.data) masked_.resize(size_t(p.batch * p.hidden));
-        if (Cell::gated_from >= 0) through_.resize(size_t(p.batch * p.hidden));
-        if (p.memory_changes) old_memory_.resize(size_t(p.batch * p.hidden));
-        for (const auto& op : p.chain) feeds_old_ = feeds_old_ || op.kind == Kind::kZoneout;
+        prepare_backward();
         run_team(threads_, [&](int rank, int size, Barrier& barrier) {
-            if (Cell::extra_rows) p.extra_sums[rank].assign(size_t(Cell::extra_rows * p.hidden), T(0));
-            p.bias_sums[rank].assign(size_t((Cell::blocks + Cell::apart) * p.hidden), T(0));
+            begin_sums(rank);
             std::vector<T> scratch;
             for (size_t i = p.turns.size(); i-- > 0;) {
                 unstep(p.turns[i], i > 0 ? &p.turns[i - 1] : nullptr, rank, size, barrier, scratch);
@@ -132,10 +130,31 @@ public:
         });
     }
 
-private:
-    static_assert(Cell::fused || !Cell::has_memory, "mixing a memory is written in the cell");
+    // The same on one thread, in stretches of at least `rows` rows: before(first, last) and after(first, last) are called
+    // with the places of a stretch's turns, so that gradients can be used while they are in the cache.
+    template <class Before, class After>
+    void backward(int64_t rows, Before&& before, After&& after) {
+        prepare_backward();
+        begin_sums(0);
+        Barrier alone(1);
+        std::vector<T> scratch;
+        for (size_t last = p.turns.size(), first; last > 0; last = first) {
+            first = last;
+            for (int64_t found = 0; first > 0 && found < rows; --first) found += p.turns[first - 1].rows;
+            before(first, last);
+            for (size_t i = last; i-- > first;) {
+                unstep(p.turns[i], i > 0 ? &p.turns[i - 1] : nullptr, 0, 1, alone, scratch);
+            }
+            after(first, last);
+        }
+    }
+
+    // The blocks whose product with the state is merely added to the input term.
     static constexpr int64_t kAddedBlocks =
         Cell::gated_from >= 0 ? Cell::gated_from : Cell::blocks - (Cell::apart ? 1 : 0);
+
+private:
+    static_assert(Cell::fused || !Cell::has_memory, "mixing a memory is written in the cell");
 
     Problem<T>& p;
     int threads_;
@@ -183,6 +202,22 @@ private:
         if (kAddedBlocks > 0) added_ = Packed<T>::plain(p.weight, kAddedBlocks * h, h, h);
         if (kAddedBlocks < Cell::blocks) special_ = Packed<T>::plain(p.weight + kAddedBlocks * h * h, h, h, h);
         if (p.grad_inputs) input_ = Packed<T>::plain(p.input_weight, Cell::blocks * h, p.input, p.input);
+    }
+
+    void prepare_backward() {
+        pack_backward();
+        work_.resize(size_t(p.batch * p.hidden));
+        if (p.mask.data) masked_.resize(size_t(p.batch * p.hidden));
+        if (Cell::gated_from >= 0) through_.resize(size_t(p.batch * p.hidden));
+        if (p.memory_changes) old_memory_.resize(size_t(p.batch * p.hidden));
+        for (const auto& op : p.chain) feeds_old_ = feeds_old_ || op.kind == Kind::kZoneout;
+        if (!p.grad_term) p.grad_term = p.term;
+        if (!p.grad_apart) p.grad_apart = p.apart;
+    }
+
+    void begin_sums(int rank) const {
+        if (Cell::extra_rows) p.extra_sums[rank].assign(size_t(Cell::extra_rows * p.hidden), T(0));
+        if (p.bias_sums) p.bias_sums[rank].assign(size_t((Cell::blocks + Cell::apart) * p.hidden), T(0));
     }
 
     Row<T> row_of(const Turn& turn, int64_t row) const {
@@ -308,7 +343,7 @@ private:
     }
 
     RowGrad<T> grad_of(const Turn& turn, const Turn* before, int64_t row, int rank) {
-        const int64_t h = p.hidden, at = turn.start + row;
+        const int64_t h = p.hidden, at = turn.start + row, to = at - p.grad_from;
         const bool fresh = row >= turn.kept;
         RowGrad<T> r{};
         r.hidden = h;
@@ -322,8 +357,8 @@ private:
             r.grad_memory = p.grad_memory + row * h;
         }
         r.grad_state = work_.data() + row * h;
-        r.grad_term = p.term + at * Cell::blocks * h;
-        r.grad_apart = Cell::apart ? p.apart + at * h : nullptr;
+        r.grad_term = p.grad_term + to * Cell::blocks * h;
+        r.grad_apart = Cell::apart ? p.grad_apart + to * h : nullptr;
         r.direct = p.grad + row * h;
         r.through = Cell::gated_from >= 0 ? through_.data() + row * h : nullptr;
         r.extra_sum = Cell::extra_rows ? p.extra_sums[rank].data() : nullptr;
@@ -342,7 +377,7 @@ private:
         }
         finish_memory(mine);
         meet(barrier);
-        T* grad_term = p.term + turn.start * width;
+        T* grad_term = p.grad_term + (turn.start - p.grad_from) * width;
         if constexpr (Cell::gated_from >= 0) {
             multiply(grad_term + Cell::gated_from * h, width, special_, through_.data(), h, false, turn, rank, size);
             meet(barrier);
@@ -352,7 +387,7 @@ private:
             }
             meet(barrier);
         }
-        add_up(turn, mine, p.bias_sums[rank].data());
+        if (p.bias_sums) add_up(turn, mine, p.bias_sums[rank].data());
         const bool masked = p.mask.data != nullptr;
         T* to = masked ? masked_.data() : p.grad;
         bool accumulate = !masked && (Cell::direct || feeds_old_);
@@ -363,7 +398,9 @@ private:
             multiply(grad_term, width, added_, to, h, accumulate, turn, rank, size);
         }
         accumulate = accumulate || kAddedBlocks > 0;
-        if (Cell::apart) multiply(p.apart + turn.start * h, h, special_, to, h, accumulate, turn, rank, size);
+        if (Cell::apart) {
+            multiply(p.grad_apart + (turn.start - p.grad_from) * h, h, special_, to, h, accumulate, turn, rank, size);
+        }
         if (p.grad_inputs) {
             multiply(grad_term, width, input_, p.grad_inputs + turn.start * p.input, p.input, false, turn, rank, size);
         }
@@ -410,11 +447,12 @@ private:
     // The gradients of the biases, while the rows are at hand.
     void add_up(const Turn& turn, const Share& mine, T* sum) const {
         const int64_t h = p.hidden, width = Cell::blocks * h, own = mixes() ? kAddedBlocks * h : width;
-        const T* grads = mixes() ? p.grad_product : p.term;
-        for (int64_t row = turn.start + mine.begin; row < turn.start + mine.end; ++row) {
+        const T* grads = mixes() ? p.grad_product : p.grad_term;
+        const int64_t first = turn.start - p.grad_from;
+        for (int64_t row = first + mine.begin; row < first + mine.end; ++row) {
             over_units<T>(own, [&](auto unit) { unit.add(sum, unit.load(grads + row * own)); });
             if (!Cell::apart) continue;
-            over_units<T>(h, [&](auto unit) { unit.add(sum + width, unit.load(p.apart + row * h)); });
+            over_units<T>(h, [&](auto unit) { unit.add(sum + width, unit.load(p.grad_apart + row * h)); });
         }
     }
 

@@ -18,6 +18,17 @@ from statewise.sweep.replicas import train_replicas
 from statewise.sweep.trial import Outcome, Trial
 
 RUNS = "runs"
+#: What the row of a line says, or --seeds.
+_NOT_SET = frozenset(("depth", "width", "seeds"))
+
+
+class ReplicaCase(StudyCase):
+    """A line of such a study."""
+
+    @property
+    def settable(self) -> frozenset[str]:
+        """What can be overridden without making another line of it."""
+        return super().settable - _NOT_SET
 
 
 class Place(NamedTuple):
@@ -66,6 +77,7 @@ class ReplicaStudy(Study):
     """
 
     exact = True
+    case = ReplicaCase
 
     def made_with(self, request: Request, seeds: Sequence[int]) -> str:
         precision = "single precision" if self.exact else request.precision

@@ -154,6 +154,13 @@ class CapacitySearch:
                 raise ArgumentError(where=f"CapacitySearch.{name}", got=value, wanted="a number above 0, or None")
         if not 0 < self.above < 1:
             raise ArgumentError(where="CapacitySearch.above", got=self.above, wanted="an accuracy between 0 and 1")
+        if self.like.goal is not None and self.like.goal < self.above:
+            raise ArgumentError(
+                where="CapacitySearch.like goal",
+                got=self.like.goal,
+                wanted=f"at least {self.above:g}, what counts as solved",
+                remedy="Runs would end before they solve anything: name a higher goal, or none (--goal 0).",
+            )
         self.trials(self.networks[0], self.values[0])  # a slip is told before anything is made
         for value in self.values:
             self._task(value)

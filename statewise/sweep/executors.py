@@ -48,6 +48,7 @@ class Executor(ABC):
         self.train, self.console = train, console
         self._waiting: deque[Unit] = deque()
         self._under_way: set[Trial] = set()
+        self._told: deque[Result] = deque()  # known, and not yet asked for: who listens may leave at any time
 
     def submit(
         self,
@@ -82,9 +83,12 @@ class Executor(ABC):
 
     def results(self) -> Iterator[Result]:
         """What becomes of the trials, as they end, until none is left; more may be asked for meanwhile."""
-        while self._under_way:
-            for unit, report in self._step(self._waiting):
-                yield from self._settle(unit, report)
+        while self._told or self._under_way:
+            if not self._told:
+                for unit, report in self._step(self._waiting):
+                    self._told.extend(self._settle(unit, report))
+            while self._told:
+                yield self._told.popleft()
 
     def run(
         self, trials: Iterable[Trial], *, enough: int | None = None, above: float = 0.99
@@ -104,6 +108,7 @@ class Executor(ABC):
         """End what is under way; the runs stay on disk as far as they are, to go on from."""
         self._waiting.clear()
         self._under_way.clear()
+        self._told.clear()
 
     def __enter__(self) -> Executor:
         return self

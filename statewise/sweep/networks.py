@@ -159,7 +159,9 @@ class Networks:
         weight, bias = (weights[name] for name in _READOUT)
         if not self.shape.task.every_step:
             return F.linear(last[-1], weight, bias)
-        # In pieces, so that the sums of the weight's gradient over all steps are made side by side.
+        if self.device.type == "cpu":
+            return F.linear(states, weight, bias)
+        # In pieces, so that a device makes the sums of the weight's gradient over all steps side by side.
         pieces = pieces_of(states.shape[0] * states.shape[1])
         rows = states.reshape(pieces, -1, weight.shape[1])
         scores: Tensor = torch.bmm(rows, weight.mT.expand(pieces, -1, -1)) + bias

@@ -19,10 +19,11 @@ import torch
 
 from statewise.errors import ArgumentError
 from statewise.sweep.executors import Executor
+from statewise.sweep.heap import keep_freed_memory
 from statewise.sweep.replicas import train_replicas
 from statewise.sweep.work import Report, Trainer, Unit, perform
 
-#: Seconds that a worker gets to write where it is before it is killed.
+#: Seconds that a worker gets to end by itself before it is killed.
 _GRACE = 30.0
 # A fresh interpreter: threads of torch and the state of an accelerator do not survive a fork.
 _SPAWN = multiprocessing.get_context("spawn")
@@ -43,7 +44,7 @@ class ProcessExecutor(Executor):
 
     Threads of the CPU are divided among them. With ``device="cuda"`` and several accelerators, workers take turns on
     them; ``"cuda:0"`` keeps to one. A worker that dies (killed, out of memory) is a failure of its group: another
-    takes its place. If this process dies, the workers write where they are and end.
+    takes its place. If this process dies, the workers end too; a run goes on from what it wrote last.
 
     A script that uses it must guard what it does by ``if __name__ == "__main__":``, as for all of Python's
     ``multiprocessing``.
@@ -78,7 +79,7 @@ class ProcessExecutor(Executor):
         self._hired = 0
 
     def close(self) -> None:
-        """Let the workers write where they are, and end them."""
+        """End the workers; their runs go on from what they wrote last."""
         super().close()
         crew, self._crew = self._crew, []
         for worker in crew:
@@ -168,6 +169,7 @@ def _work(line: Connection, train: Trainer, device: str, replicas: int, threads:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_master, daemon=True).start()
     torch.set_num_threads(threads)
+    keep_freed_memory()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             unit: Unit = line.recv()
@@ -188,7 +190,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _end_with_master() -> None:
-    """Wait for the end of the process that started this one; then write where the runs are, and end."""
+    """Wait for the end of the process that started this one; then end, by force if need be."""
     master = multiprocessing.parent_process()
     if master is None:
         return

@@ -15,10 +15,11 @@ import torch
 
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.sweep.executors import Executor
+from statewise.sweep.heap import keep_freed_memory
 from statewise.sweep.replicas import train_replicas
 from statewise.sweep.work import Report, Trainer, Unit, in_words, perform
 
-#: Seconds that tasks get to write where they are before they are ended by force.
+#: Seconds that tasks get to leave their runs before they are ended by force.
 _GRACE = 30.0
 
 
@@ -73,7 +74,7 @@ class RayExecutor(Executor):
         self._running: dict[Any, Unit] = {}
 
     def close(self) -> None:
-        """Let the tasks write where they are, end them, and leave the cluster if this joined it."""
+        """End the tasks, whose runs go on from what they wrote last, and leave the cluster if this joined it."""
         super().close()
         running, self._running = list(self._running), {}
         if not self._ray.is_initialized():
@@ -137,6 +138,7 @@ class RayExecutor(Executor):
 
 
 def _perform(unit: Unit, train: Trainer, device: str, replicas: int) -> Report:
+    keep_freed_memory()
     return perform(unit, train=train, device=torch.device(device), replicas=replicas)
 
 

@@ -86,22 +86,31 @@ class _Crew:
         self.waiting = [place for place in range(len(trials)) if place not in self.outcomes]
         self.seats: dict[int, tuple[int, Seat]] = {}  # by slot: which trial, and its seat
         self.pool: Pool | None = None
+        self.over = False  # no more iterations, of nobody
 
     def work(self) -> list[Outcome]:
         try:
+            self._stop_if_enough()  # an earlier process may have been killed just before
             while self.waiting or self.seats:
                 pool = self._seated()
-                ahead = min(seat.due for _, seat in self.seats.values())
-                pool.advance(ahead)
-                for _, seat in self.seats.values():
-                    seat.iterations += ahead
-                self._look(pool, ahead)
+                if self.over:
+                    self._stop()
+                    self._dismiss(pool)
+                else:
+                    self._train(pool)
         finally:
             # A run that is left here goes on from what was written last.
             for _, seat in self.seats.values():
                 with suppress(OSError):
                     seat.leave()
         return [self.outcomes[place] for place in range(len(self.trials))]
+
+    def _train(self, pool: Pool) -> None:
+        ahead = min(seat.due for _, seat in self.seats.values())
+        pool.advance(ahead)
+        for _, seat in self.seats.values():
+            seat.iterations += ahead
+        self._look(pool)
 
     def _seated(self) -> Pool:
         """The pool with as many at work as there is room for, and without many empty slots."""
@@ -131,7 +140,7 @@ class _Crew:
             self.seats[slot] = (place, seat)
         return pool
 
-    def _look(self, pool: Pool, ahead: int) -> None:
+    def _look(self, pool: Pool) -> None:
         late = self.until is not None and time.monotonic() >= self.until
         due = {
             slot: seat
@@ -146,22 +155,30 @@ class _Crew:
         if late:
             self._stop()
         self._dismiss(pool)
-        if self.enough is not None and self._solved() >= self.enough:
-            self._stop()
+        if not self.over and self._stop_if_enough():
             self._dismiss(pool)
 
-    def _solved(self) -> int:
-        return sum(outcome.accuracy > self.above for outcome in self.outcomes.values())
+    def _stop_if_enough(self) -> bool:
+        solved = sum(outcome.accuracy > self.above for outcome in self.outcomes.values())
+        enough = self.enough is not None and solved >= self.enough
+        if enough:
+            self._stop()
+        return enough
 
     def _stop(self) -> None:
-        """Let all that are not over end; those that wait have not begun, and are seated to end at once."""
+        """Let all end; of those that wait only they stay that have weights of an earlier process to be tested."""
+        self.over = True
         for _, seat in self.seats.values():
             seat.reason = seat.reason or "stopped"
-        for place in self.waiting:
+        waiting, self.waiting = self.waiting, []
+        for place in waiting:
             seat = Seat(self.trials[place], self.folders[place])
-            seat.reason = "stopped"
-            self.outcomes[place] = seat.finish(0.0, 0.0, 0.0)
-        self.waiting = []
+            if seat.best is None:
+                seat.reason = "stopped"
+                self.outcomes[place] = seat.finish(0.0, 0.0, 0.0)
+            else:
+                seat.leave()
+                self.waiting.append(place)
 
     def _dismiss(self, pool: Pool) -> None:
         """Test the best weights of all that are over, and free their slots."""
@@ -177,8 +194,8 @@ class _Crew:
         deviations, entries = pool.orthogonality(), pool.largest_entries()
         for slot, (place, seat) in over.items():
             accuracy = 0.0 if seat.best is None else tested.accuracies[slot]
-            deviation = deviations[slot] if math.isfinite(deviations[slot]) else math.inf
-            self.outcomes[place] = outcome = seat.finish(accuracy, deviation, entries[slot])
+            told = (each if math.isfinite(each) else math.inf for each in (deviations[slot], entries[slot]))
+            self.outcomes[place] = outcome = seat.finish(accuracy, *told)
             del self.seats[slot]
             say(
                 self.console,

@@ -162,7 +162,8 @@ def read_outcome(path: Path) -> Outcome | None:
         return None
     document: dict[str, Any] = json.loads((path / RESULT).read_text(encoding="utf-8"))
     # Infinite numbers are words in JSON.
-    return Outcome(**{**document, **{name: float(document[name]) for name in ("loss", "orthogonality")}})
+    numbers = ("loss", "orthogonality", "largest_entry")
+    return Outcome(**{**document, **{name: float(document[name]) for name in numbers if name in document}})
 
 
 def _weights(state: State) -> State:

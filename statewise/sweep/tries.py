@@ -10,9 +10,12 @@ from typing import Any
 
 from statewise.sweep.trial import Failure, Outcome
 
-#: What became of a value: solved; every run ended by itself without solving it; a run was cut short by a budget; a run
-#: could not be made.
+#: What became of a value: solved; every run ended by itself without solving it; a run was cut short, by a budget or by
+#: its goal; a run could not be made.
 VERDICTS = ("solved", "failed", "capped", "broken")
+#: Reasons of runs that might have come further. What reached its goal on the examples of the looks may miss it on those
+#: of the test.
+_CUT_SHORT = ("iterations", "stopped", "solved")
 _Z95 = 1.959963984540054
 
 
@@ -105,7 +108,7 @@ class Try:
             return "solved"
         if len(self.outcomes) < len(self.runs):
             return "broken"
-        return "capped" if any(outcome.reason in ("iterations", "stopped") for outcome in self.outcomes) else "failed"
+        return "capped" if any(outcome.reason in _CUT_SHORT for outcome in self.outcomes) else "failed"
 
     @property
     def out_of_time(self) -> bool:

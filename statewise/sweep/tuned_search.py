@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -32,12 +33,14 @@ def tuned(
         return search
     value = search.values[0] if told.value is None else told.value
     iterations = told.iterations or max(search.like.check_every, search.like.iterations // 10)
+    # No goal: losses are compared, and those of runs that end at the same accuracy say nothing of their rates.
+    changes: dict[str, Any] = {"iterations": iterations, "goal": None}
     networks: list[Network] = []
     for network in search.networks:
         if network.rates is None:
             say(console, f"Rates for depth {network.depth}, {network.width} channels:")
             found = tune_rate(
-                replace(search.trials(network, value)[0], iterations=iterations),
+                replace(search.trials(network, value)[0], **changes),
                 folder / f"L{network.depth}-R{network.width}",
                 executor=executor,
                 trials=told.trials,

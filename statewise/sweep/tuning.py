@@ -18,7 +18,7 @@ from statewise.train.run import RunFolder
 from statewise.train.telling import say
 
 STUDY, RUNS = "study.log", "runs"
-_NAME = "rates"
+_NAME, _PROMISING = "rates", "promising"
 #: Seeds of samplers of two tunings are this far apart.
 _STRIDE = 100_003
 
@@ -151,8 +151,11 @@ class _Tuning:
         asked = [self._ask(number) for number in numbers]
         left = [each for each in asked if not self.study.trials[each.number].state.is_finished()]
         if self.early < self.like.iterations:
-            outcomes = self._train(left, self.early)
-            left = [each for each in left if self._promising(each, outcomes[each.number])]
+            # Once some of these have ended, the others would be measured by them too: what was decided stays.
+            fresh = [each for each in left if _PROMISING not in each.user_attrs]
+            outcomes = self._train(fresh, self.early)
+            hopeless = [each.number for each in fresh if not self._promising(each, outcomes[each.number])]
+            left = [each for each in left if each.number not in hopeless]
         outcomes = self._train(left, self.like.iterations)
         for each in left:
             self._tell(each, outcomes[each.number])
@@ -179,14 +182,23 @@ class _Tuning:
 
     def _ask(self, number: int) -> Any:
         """The pair of rates of a number; one that an earlier process asked for is taken over."""
-        if number < len(self.study.trials):
-            known = self.study.trials[number]
-            return known if known.state.is_finished() else self.optuna.trial.Trial(self.study, known._trial_id)
+        there = self.study.trials
+        if number < len(there) and there[number].state.is_finished():
+            return there[number]
         # A sampler for each number: what it draws does not depend on how often the tuning was interrupted.
-        self.study.sampler = self.optuna.samplers.TPESampler(seed=self.seed * _STRIDE + number)
+        self.study.sampler = sampler = self.optuna.samplers.TPESampler(seed=self.seed * _STRIDE + number)
         floats = self.optuna.distributions.FloatDistribution
-        ranges = {"lr": self.space.lr, "lr_recurrent": self.space.lr_recurrent}
-        return self.study.ask({name: floats(*ends, log=True) for name, ends in ranges.items()})
+        ends = {"lr": self.space.lr, "lr_recurrent": self.space.lr_recurrent}
+        ranges = {name: floats(*each, log=True) for name, each in ends.items()}
+        if number == len(there):
+            return self.study.ask(ranges)
+        asked = self.optuna.trial.Trial(self.study, there[number]._trial_id)
+        for name, each in ranges.items():  # the kill may have come between the two
+            if name in asked.params:
+                sampler.sample_independent(self.study, there[number], name, each)  # drawn once more, and left
+            else:
+                asked.suggest_float(name, *ends[name], log=True)
+        return asked
 
     def _train(self, asked: Sequence[Any], iterations: int) -> dict[int, Outcome | Failure]:
         numbers = {replace(self.like, iterations=iterations, **each.params): each.number for each in asked}
@@ -199,6 +211,7 @@ class _Tuning:
         if self.early not in self.study.trials[asked.number].intermediate_values:
             asked.report(outcome.loss, step=self.early)
         if not asked.should_prune():
+            asked.set_user_attr(_PROMISING, True)
             return True
         self.study.tell(asked, state=self.optuna.trial.TrialState.PRUNED)
         self._say(asked, f"given up at loss {outcome.loss:.4g}")

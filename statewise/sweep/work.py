@@ -20,7 +20,7 @@ from statewise.sweep.folders import error_file
 from statewise.sweep.trial import Failure, Outcome, Shape, Trial
 
 #: Seconds for which a run that another process still holds is waited for: a worker whose master was killed takes a
-#: moment to write where it is.
+#: moment to end.
 _PATIENCE = 30.0
 
 

@@ -56,6 +56,8 @@ def test_it_tunes_first(tmp_path: Path) -> None:
         (lr, recurrent)
     }
     assert (tmp_path / "s" / "tuning" / "L1-R6" / "study.log").exists()
+    told = json.loads((tmp_path / "s" / "tuning" / "L1-R6" / "config.json").read_text())["trial"]
+    assert (told["iterations"], told["goal"]) == (10, None)  # losses are compared after as many iterations
 
 
 def test_without_options_it_is_the_search_of_the_thesis() -> None:

@@ -103,6 +103,16 @@ class ExecutorContract:
         assert [result.trial for result in place.results()] == [trial]
         assert list(place.run([])) == []
 
+    def test_who_stops_listening_loses_nothing(self, place: Executor) -> None:
+        first = [standin.like(width=14, seed=seed) for seed in range(5)]
+        place.submit(first)
+        heard = next(place.results())
+        later = standin.like(width=15)
+        place.submit([later])
+        others = [result.trial for result in place.results()]
+        assert sorted([heard.trial.seed, *(trial.seed for trial in others if trial != later)]) == [0, 1, 2, 3, 4]
+        assert later in others
+
     def test_enough_ends_the_others(self, place: Executor) -> None:
         trials = [standin.like(width=10, seed=seed) for seed in range(8)]
         found = dict(place.run(trials, enough=2))

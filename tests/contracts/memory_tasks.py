@@ -53,6 +53,8 @@ class MemoryTaskContract:
             memory_task({**document, "size": 3})
         with pytest.raises(ArgumentError, match="nothing for m"):
             memory_task({name: value for name, value in document.items() if name != "m"})
+        with pytest.raises(ArgumentError, match=r"(?s)'m': '3'.*wanted whole numbers and names"):
+            memory_task({**document, "m": "3"})
         with pytest.raises(ArgumentError, match="kind: got None, wanted one of copying-memory, start-end-similarity"):
             memory_task({})
         with pytest.raises(ArgumentError, match=r"\.n: got 1"):

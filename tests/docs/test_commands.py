@@ -11,7 +11,10 @@ from markdown_it import MarkdownIt
 from statewise.cli import main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = ["automata.md", "classification.md", "language-models.md", "reproduce.md", "tagging.md"]
+PAGES = [
+    *("automata.md", "capacity.md", "classification.md", "language-models.md", "memory.md", "memory-conjecture.md"),
+    *("reproduce.md", "tagging.md"),
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from statewise import RAC
-from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, NonFiniteError, ShapeError
 from statewise.memory.circuit import Circuit, SingularStartWarning, drawn_circuit
 from statewise.memory.field import Field, Integers
 from statewise.memory.grid import grid_matrix
@@ -67,6 +67,35 @@ def test_the_pseudo_inverse_of_a_singular_matrix_warns() -> None:
         assert Circuit(**PARTS, start="pinv").over(Integers()).first[0][:, 0].tolist() == [1, 1]
 
 
+def test_no_tolerance_decides_what_is_singular() -> None:
+    """In floats this matrix has rank 1; but it has an inverse, and so the first product is 1 exactly."""
+    nearly = {**PARTS, "recurrent": ([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]],)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Circuit(**nearly, start="pinv").over(Field()).first[0][:, 0].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("readout", [[2**63, 2**63 + 1], [2**63 + 1, -1], np.array([2**63, 1], dtype=np.uint64)])
+def test_whole_numbers_beyond_64_bits_are_not_rounded(readout: Any) -> None:
+    expected = [int(number) for number in readout]
+    assert Circuit(**{**PARTS, "readout": readout}).readout.tolist() == expected
+    assert Field().integers(Field().of(readout)).tolist() == [number % Field().prime for number in expected]
+
+
+@pytest.mark.parametrize("name", ["inputs", "recurrent", "readout", "start"])
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_refused(name: str, wrong: float) -> None:
+    part: Any = {"readout": [wrong, 1.0], "start": [[wrong, 1.0]]}.get(name, ([[wrong, 1.0], [1.0, 1.0]],))
+    with pytest.raises(NonFiniteError, match=f"Circuit.{name}"):
+        Circuit(**{**PARTS, name: part})
+
+
+@pytest.mark.parametrize("wrong", [{"inputs": 0}, {"width": 0}, {"depth": 0}, {"seed": -1}])
+def test_a_circuit_of_nothing_is_not_drawn(wrong: dict[str, int]) -> None:
+    with pytest.raises(ArgumentError, match="at least"):
+        drawn_circuit(**{"inputs": 2, "width": 2, "depth": 2, **wrong})
+
+
 def test_a_start_at_zero_is_refused() -> None:
     with pytest.raises(ArgumentError, match="would be 0"):
         Circuit(**PARTS, start=[[0, 0]])
@@ -79,6 +108,7 @@ def test_a_start_at_zero_is_refused() -> None:
         {"recurrent": ([[1, 1]],)},
         {"readout": [1, 2, 3]},
         {"readout": [[1, 2]]},
+        {"readout": [[1], [1, 2]]},
         {"start": [[1, 1], [1, 1]]},
         {"inputs": ([[1, 2], [3, -1]], [[1, 2, 3], [4, 5, 6]]), "recurrent": PARTS["recurrent"] * 2},
     ],

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statewise.errors import ArgumentError
+from statewise.memory.circuit import Circuit
 from statewise.memory.counts import (
     conjecture,
     end_cap,
@@ -21,6 +22,7 @@ from statewise.memory.counts import (
     theorem1,
     upper_bound,
 )
+from statewise.memory.separation import network_rank
 
 SIZES = st.fixed_dictionaries(
     {"M": st.integers(1, 9), "R": st.integers(1, 9), "T": st.integers(1, 12), "L": st.integers(1, 5)}
@@ -52,6 +54,22 @@ def test_theorem_1_of_both_depths() -> None:
     assert [theorem1(M=2, R=5, T=T, L=1) for T in (2, 4, 6, 100)] == [2, 4, 5, 5]
     assert theorem1(M=2, R=5, T=7, L=1, split=6) == 2
     assert theorem1(M=3, R=4, T=10, L=2) == math.comb(7, 5) == conjecture(M=3, R=4, T=10, L=2)
+
+
+@pytest.mark.parametrize(("inputs", "width", "split", "end"), [(2, 5, 3, 3), (2, 8, 3, 4), (3, 7, 2, 2), (2, 3, 4, 2)])
+def test_a_circle_of_channels_reaches_the_theorem_of_one_layer(inputs: int, width: int, split: int, end: int) -> None:
+    """Each channel hands its state to the next, and lets a symbol pass: all windows of the circle differ."""
+
+    def windows(circle: tuple[int, ...]) -> set[tuple[int, ...]]:
+        short = min(split, end)
+        return {tuple(circle[(place + k) % width] for k in range(short)) for place in range(width)}
+
+    circle = next(word for word in itertools.product(range(inputs), repeat=width) if len(windows(word)) == width)
+    passes = [[int(symbol == own) for symbol in range(inputs)] for own in circle]
+    shift = [[int((row - 1) % width == column) for column in range(width)] for row in range(width)]
+    circuit = Circuit(inputs=(passes,), recurrent=(shift,), readout=[1] * width)
+    asked = theorem1(M=inputs, R=width, T=split + end, L=1, split=split)
+    assert network_rank(circuit, steps=split + end, split=split).rank == asked == width
 
 
 def test_numbers_are_whole_however_large() -> None:

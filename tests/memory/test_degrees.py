@@ -33,3 +33,7 @@ def test_degrees_of_nothing_are_refused() -> None:
         degree(-1, 2)
     with pytest.raises(ArgumentError, match="at least 1"):
         weight_copies(0, 2, 1)
+    with pytest.raises(ArgumentError, match="at least 8"):
+        weight_copies(3, 2, 9)
+    with pytest.raises(ArgumentError, match="at least 1"):
+        weight_degree(3, 0)

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statewise.errors import ArgumentError, NonFiniteError
-from statewise.memory.field import Field, Integers, WideField
+from statewise.errors import ArgumentError, DtypeError, NonFiniteError
+from statewise.memory.field import Arithmetic, Field, Integers, WideField
 from statewise.memory.primes import PRIMES
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -53,6 +54,19 @@ def test_whole_numbers_of_any_size_are_reduced(numbers: list[int]) -> None:
         table = field.of(np.array(numbers, dtype=object))
         assert field.integers(table).tolist() == [number % field.prime for number in numbers]
     assert Integers().integers(Integers().of(np.array(numbers, dtype=object))).tolist() == numbers
+
+
+@pytest.mark.parametrize("wrong", [[1j], ["1"], np.array([0.5, 2**70], dtype=object), np.ones(1, dtype=np.longdouble)])
+def test_what_is_no_exact_number_is_refused(wrong: Any) -> None:
+    """Neither the imaginary part nor a fraction is dropped in silence."""
+    with pytest.raises(DtypeError, match="whole numbers or floats"):
+        Field().of(wrong)
+
+
+@pytest.mark.parametrize("arithmetic", [Field(), WideField(), Integers()])
+def test_infinity_is_refused_by_every_arithmetic(arithmetic: Arithmetic) -> None:
+    with pytest.raises(NonFiniteError, match="finite"):
+        arithmetic.of([np.inf])
 
 
 def test_an_inverse_gives_one() -> None:

@@ -20,11 +20,11 @@ def test_the_rank_does_not_depend_on_how_it_is_found(backend: str, start: str, p
     assert (found.rank, found.proved, found.primes) == (6, True, (prime,))
 
 
-def test_runs_take_other_primes_and_seeds() -> None:
+def test_the_sharper_bound_proves_what_the_state_bound_does_not() -> None:
     found = generic_rank(inputs=4, width=2, steps=8, depth=3, seed=10)
-    assert (found.rank, found.upper, found.proved) == (106, 110, False)
-    assert (found.found, found.primes, found.seeds) == ((106, 106), PRIMES[:2], (10, 11))
-    assert 0 < found.failure_probability < 1e-8
+    assert (found.rank, found.upper, found.proved) == (106, 106, True)
+    assert (found.found, found.primes, found.seeds) == ((106,), PRIMES[:1], (10,))
+    assert found.failure_probability == 0
 
 
 def test_an_empty_half_has_rank_one_however_long_the_other_is() -> None:
@@ -49,6 +49,7 @@ def test_an_empty_half_has_rank_one_however_long_the_other_is() -> None:
         ({"primes": [65537]}, "prime"),
         ({"primes": []}, "at least one prime"),
         ({"split": 9}, "from 0 to 4"),
+        ({"seed": -1}, "seed"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(wrong: dict[str, Any], word: str) -> None:

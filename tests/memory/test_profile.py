@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -82,6 +84,12 @@ def test_what_has_no_profile_is_refused() -> None:
         generic_profile(inputs=2, width=2, steps=1, depth=2)
     with pytest.raises(ArgumentError, match="at least 1"):
         generic_profile(inputs=2, width=2, steps=4, depth=2, runs=0)
+    wrongs: list[dict[str, Any]] = [{"inputs": 0}, {"width": 0}, {"depth": 0}, {"primes": ()}, {"primes": (2**31 - 3,)}]
+    for wrong in wrongs:
+        with pytest.raises(ArgumentError, match=r"at least 1|prime"):
+            generic_profile(**{"inputs": 2, "width": 2, "steps": 4, "depth": 2, **wrong})
+    with pytest.raises(ArgumentError, match="at least one prime"):
+        network_profile(drawn_circuit(inputs=2, width=2, depth=2), steps=4, primes=())
     with pytest.raises((ShapeError, TypeCheckError), match="steps"):  # whichever check comes first
         empirical_profile(lambda x: x[0, :, 0], samples(4, 2, 2), samples(3, 2, 2))
     with pytest.raises(ArgumentError, match="1 to 3"):

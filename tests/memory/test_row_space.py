@@ -100,5 +100,7 @@ def test_only_one_layer_over_a_fast_field_is_taken() -> None:
     weights = Weights(arithmetic=whole, inputs=(one,), recurrent=(one,), readout=one, first=(one,))
     with pytest.raises(ArgumentError, match="Field"):
         row_space_rank(weights, steps=4, split=2)
+    with pytest.raises(ArgumentError, match="from 0 to 4"):
+        row_space_rank(drawn_weights(Field(), inputs=2, width=2, depth=1, seed=0), steps=4, split=9)
     with pytest.raises(ArgumentError, match="give split"):
         shallow_rank(inputs=2, width=2, steps=5)

@@ -7,6 +7,7 @@ from statewise.errors import ArgumentError, ShapeError
 from statewise.memory.drawn import drawn_weights
 from statewise.memory.field import Field
 from statewise.memory.grid import grid_matrix
+from statewise.memory.primes import PRIMES
 from statewise.memory.sampled import sampled_rank, sampled_table
 
 
@@ -37,8 +38,17 @@ def test_fewer_samples_than_the_rank_show_their_number() -> None:
 
 def test_more_samples_than_the_rank_show_it() -> None:
     found = sampled_rank(inputs=2, width=3, steps=8, depth=2, samples=60)
-    assert (found.rank, found.upper, found.found) == (42, 45, (42, 42))
-    assert found.failure_probability < 1e-9
+    assert (found.rank, found.upper, found.found) == (42, 42, (42,))
+
+
+def test_runs_take_other_primes_and_seeds_while_nothing_is_proved() -> None:
+    """A Start of two steps shows less than any bound allows."""
+    found = sampled_rank(inputs=2, width=3, steps=6, depth=2, split=2, samples=60, seed=10)
+    assert (found.rank, found.upper, found.proved) == (39, 42, False)
+    assert (found.found, found.primes, found.seeds) == ((39, 39), PRIMES[:2], (10, 11))
+    assert 0 < found.failure_probability < 1e-9
+    assert "by chance (probability below" in found.sentence
+    assert "or by their primes" in found.sentence
 
 
 def test_any_split_and_start() -> None:

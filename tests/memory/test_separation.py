@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, NonFiniteError, ShapeError
 from statewise.memory.circuit import Circuit, drawn_circuit
 from statewise.memory.field import Field
 from statewise.memory.generic import generic_rank
+from statewise.memory.primes import PRIMES
 from statewise.memory.separation import equivalent_shallow_width, exact_table, network_rank
 
 
@@ -30,7 +31,7 @@ def test_special_weights_may_have_less() -> None:
     found = network_rank(identity_circuit(2, 2), steps=10)
     assert found.rank <= 6 < generic_rank(inputs=2, width=2, steps=10, depth=2).rank
     assert not found.proved
-    assert "at most 12 are possible" in found.sentence
+    assert "unless every larger minor is 0 modulo 2147483647 and 2147483629; at most 12 are possible" in found.sentence
 
 
 def test_a_circuit_that_is_zero_has_rank_zero() -> None:
@@ -68,6 +69,20 @@ def test_an_unlucky_prime_is_corrected_by_the_next() -> None:
     assert (found.found, found.rank, found.proved) == ((0, 2), 2, True)
 
 
+def test_primes_that_all_mislead_are_not_called_a_proof() -> None:
+    """The readout is a multiple of both: what is found is a lower bound, and says so."""
+    both = 2147483647 * 2147483629
+    circuit = Circuit(inputs=([[1, 2], [3, 4]],), recurrent=([[1, 1], [0, 1]],), readout=[both, 2 * both])
+    found = network_rank(circuit, steps=6)
+    assert (found.rank, found.proved, network_rank(circuit, steps=6, primes=PRIMES[:3]).rank) == (0, False, 2)
+    assert "unless every larger minor is 0" in found.sentence
+
+
+def test_an_empty_half_of_continuous_inputs_has_rank_one() -> None:
+    circuit = drawn_circuit(inputs=2, width=2, depth=2)
+    assert [network_rank(circuit, steps=4, split=split, samples=5).rank for split in (0, 4)] == [1, 1]
+
+
 def test_tables_over_a_field_and_of_templates() -> None:
     circuit = Circuit(inputs=([[1, 2], [3, -1]],), recurrent=([[1, 1], [0, 1]],), readout=[1, 2])
     assert exact_table(circuit, steps=2, arithmetic=Field()).tolist() == [[22, 2], [Field().prime - 5, 4]]
@@ -87,5 +102,15 @@ def test_what_cannot_be_answered_is_refused() -> None:
         network_rank(circuit, steps=4, templates=[[1, 2, 3]])
     with pytest.raises(ArgumentError, match="one of them"):
         network_rank(circuit, steps=4, templates=[[1, 2]], samples=5)
+    for wrong, word in (
+        ({"primes": []}, "at least one prime"),
+        ({"primes": [2**31 - 3]}, "not prime"),
+        ({"backend": "sage"}, "flint"),
+        ({"seed": -1}, "seed"),
+    ):
+        with pytest.raises(ArgumentError, match=word):
+            network_rank(drawn_circuit(inputs=2, width=2, depth=1), steps=4, **wrong)
+    with pytest.raises(NonFiniteError, match="templates"):
+        network_rank(circuit, steps=4, templates=[[np.nan, 1.0]])
     with pytest.raises(ArgumentError, match="1 to 8192"):
         network_rank(circuit, steps=4, samples=0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, NonFiniteError, ShapeError
 from statewise.memory.circuit import Circuit, drawn_circuit
 from statewise.memory.shallow_spectrum import shallow_spectra, shallow_spectrum
 from statewise.memory.spectrum import separation_spectrum
@@ -54,3 +54,12 @@ def test_deep_circuits_and_unknown_methods_are_refused() -> None:
         shallow_spectrum(drawn_circuit(inputs=2, width=2, depth=2), steps=4)
     with pytest.raises(ArgumentError, match="qr, gram"):
         shallow_spectrum(drawn_circuit(inputs=2, width=2, depth=1), steps=4, method="svd")
+
+
+def test_templates_that_do_not_fit_are_refused() -> None:
+    circuit = drawn_circuit(inputs=2, width=2, depth=1)
+    for wrong in ([], [[1.0, 2.0, 3.0]]):
+        with pytest.raises(ShapeError, match="2 features"):
+            shallow_spectrum(circuit, steps=4, templates=wrong)
+    with pytest.raises(NonFiniteError, match="finite"):
+        shallow_spectrum(circuit, steps=4, templates=[[1.0, np.nan]])

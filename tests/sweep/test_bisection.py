@@ -40,12 +40,40 @@ def test_bisection_finds_the_largest_of_what_is_monotone(
     assert rounds <= math.ceil(math.log(len(values) + 1, at_once + 1)) + 1 + verify
 
 
-@given(values=values, data=st.data(), verify=st.integers(0, 3), at_once=st.integers(1, 3))
-def test_bisection_of_anything_tells_the_largest_it_met_and_tries_what_it_must(
-    values: list[int], data: st.DataObject, verify: int, at_once: int
+@given(values=values, data=st.data(), at_once=st.integers(1, 4), verify=st.integers(0, 2))
+def test_galloping_finds_the_largest_of_what_is_monotone_and_tries_nothing_far_too_hard(
+    values: list[int], data: st.DataObject, at_once: int, verify: int
+) -> None:
+    count = data.draw(st.integers(0, len(values)))
+    truth = {value: place < count for place, value in enumerate(values)}
+    known, rounds = searched(Strategy(method="galloping", at_once=at_once, verify_above=verify), truth)
+    assert largest(known) == (values[count - 1] if count else None)
+    places = [values.index(value) for value in known]
+    if at_once == 1:
+        assert max(places) <= 2 * max(count, 1) + verify  # 2^k - 1 is the first beyond count - 1 at most
+        assert rounds <= 2 * math.ceil(math.log2(count + 1)) + 2 + verify
+    assert places[0] == 0  # from the easy end
+
+
+def test_galloping_takes_growing_steps_and_then_halves() -> None:
+    plan, truth = Strategy(method="galloping", verify_above=0), {value: value <= 100 for value in range(0, 500, 10)}
+    assert list(searched(plan, truth)[0]) == [0, 10, 30, 70, 150, 110, 90, 100]
+    assert list(searched(plan, dict.fromkeys(truth, False))[0]) == [0]
+    assert list(searched(plan, {0: True, 10: True, 20: True})[0]) == [0, 10, 20]
+
+
+@given(
+    values=values,
+    data=st.data(),
+    verify=st.integers(0, 3),
+    at_once=st.integers(1, 3),
+    method=st.sampled_from(["bisection", "galloping"]),
+)
+def test_halving_of_anything_tells_the_largest_it_met_and_tries_what_it_must(
+    values: list[int], data: st.DataObject, verify: int, at_once: int, method: str
 ) -> None:
     truth = {value: data.draw(st.booleans()) for value in values}
-    known, _ = searched(Strategy(verify_above=verify, at_once=at_once), truth)
+    known, _ = searched(Strategy(method=method, verify_above=verify, at_once=at_once), truth)
     above = [value for value in values if largest(known) is None or value > largest(known)]  # type: ignore[operator]
     assert all(value in known and not truth[value] for value in above[: 1 + verify])
 

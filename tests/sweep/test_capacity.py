@@ -120,6 +120,13 @@ def test_what_was_cut_short_is_capped_and_not_failed(tmp_path: Path) -> None:
     assert "15 capped" in result.text()
 
 
+def test_a_run_that_ended_at_its_goal_and_missed_the_test_is_capped_and_not_failed(tmp_path: Path) -> None:
+    place = judged({15: 0.9899}, {15: "solved"})
+    result = search_capacity(search(networks=NETWORKS[:1], values=(0, 5, 10, 15, 20)), tmp_path / "s", executor=place)
+    assert {each.value: each.verdict for each in result.networks[0].tries}[15] == "capped"
+    assert result.networks[0].censored == "capped"
+
+
 def test_a_trial_that_cannot_be_run_is_told_and_tried_again_when_the_search_goes_on(tmp_path: Path) -> None:
     asked = search(networks=NETWORKS[:1], values=(0, 5, 10, 15, 20))
     broken = [True]
@@ -216,6 +223,7 @@ def test_a_folder_with_a_search_is_refused_without_resume_and_with_other_setting
         ({"seeds": 0}, "an integer >= 1"),
         ({"seconds": 0.0}, "a number above 0"),
         ({"above": 1.0}, "an accuracy between 0 and 1"),
+        ({"above": 0.999, "like": standin.like(goal=0.995)}, "at least 0.999, what counts as solved"),
         ({"values": (-1, 0)}, "delay"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,29 @@ def test_enough_ends_all_others_also_those_that_wait(tmp_path: Path) -> None:
     assert outcomes[2].accuracy == 0
 
 
+def test_runs_that_wait_with_weights_of_an_earlier_process_are_tested_when_all_must_end(tmp_path: Path) -> None:
+    trials = [trial(seed=seed, iterations=40) for seed in range(3)]
+    first = train(trials, tmp_path, until=time.monotonic())
+    for place in range(3):
+        (tmp_path / str(place) / "result.json").unlink()
+    again = train(trials, tmp_path, replicas=1, until=time.monotonic())
+    assert [outcome.iterations for outcome in again] == [20, 10, 10]
+    assert [outcome.reason for outcome in again] == ["stopped"] * 3
+    for one, other in zip(again[1:], first[1:], strict=True):
+        near(one, other)
+        assert one.accuracy > 0
+
+
+def test_enough_of_an_earlier_process_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill just after the run that solved it was written: the others are not trained on."""
+    task = CopyingMemory(m=1, n=2, delay=0)
+    trials = [trial(task=task, seed=seed, goal=0.95, iterations=400, width=8) for seed in range(2)]
+    train(trials[:1], tmp_path, above=0.9)
+    monkeypatch.setattr(Pool, "advance", None)
+    outcomes = train(trials, tmp_path, enough=1, above=0.9)
+    assert [outcome.reason for outcome in outcomes] == ["solved", "stopped"]
+
+
 def test_when_the_time_is_up_all_end_and_can_go_on_later(tmp_path: Path) -> None:
     one = trial(iterations=40)
     (stopped,) = train([one], tmp_path, until=time.monotonic())
@@ -162,6 +186,16 @@ def test_a_run_whose_numbers_become_infinite_ends_without_the_others(tmp_path: P
     assert bad.iterations == 10
     assert bad.accuracy == 0
     near(good, train(trials[1:], tmp_path / "alone")[0])
+    assert read_outcome(tmp_path / "0") == bad
+
+
+@pytest.mark.parametrize("entry", [math.nan, math.inf])
+def test_entries_that_are_no_numbers_any_more_are_told_as_infinite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: float
+) -> None:
+    monkeypatch.setattr(Pool, "largest_entries", lambda pool: [entry] * pool.slots)
+    (bad,) = train([trial(lr=1e38, iterations=10)], tmp_path)
+    assert bad.largest_entry == math.inf
     assert read_outcome(tmp_path / "0") == bad
 
 

@@ -63,6 +63,16 @@ def test_a_tuning_goes_on_with_more_trials_as_if_it_had_not_ended(tmp_path: Path
     assert tuned(tmp_path / "parts", trials=12, resume=True) == tuned(tmp_path / "whole", trials=12)
 
 
+def test_a_tuning_that_is_killed_between_any_two_lines_of_its_study_ends_with_the_same_rates(tmp_path: Path) -> None:
+    asked = {"trials": 10, "at_once": 5, "seed": 2}  # a seed at which some would be given up by those beside them
+    whole = tuned(tmp_path / "t", **asked)
+    log = tmp_path / "t" / "study.log"
+    lines = log.read_bytes().splitlines(keepends=True)
+    for count in range(1, len(lines)):
+        log.write_bytes(b"".join(lines[:count]))
+        assert tuned(tmp_path / "t", **asked, resume=True) == whole, lines[count - 1]
+
+
 def test_what_fails_or_diverges_is_passed_over(tmp_path: Path) -> None:
     def train(trials: Sequence[Trial], folders: Sequence[Path], **told: Any) -> list[Outcome]:
         if any(trial.lr > 1e-3 for trial in trials):

@@ -1,0 +1,143 @@
+"""The recipes that train networks to remember: they run, go on, and claim nothing that was not found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statewise.data import CopyingMemory
+from statewise.errors import ArgumentError
+from statewise.recipes import (
+    Outcome,
+    Request,
+    find_recipe,
+    memory_capacity,
+    memory_depth,
+    memory_pixels,
+    reproduce,
+)
+from statewise.recipes.lines import Line
+from statewise.recipes.studies import Studied
+from statewise.report import compare_with_published
+from statewise.report.pictures import draw_pictures
+
+FIGURES = [recipe.name for recipe in memory_capacity.RECIPES]
+
+
+def run(name: str, folder: Path, **asked: Any) -> Outcome:
+    return reproduce(find_recipe(name), Request(scale="smoke", **asked), folder)
+
+
+def made(row: str, size: str = "8192", *, smoke: bool = False, **found: Any) -> Studied:
+    return Studied(name=row, line=Line(row=row, size=size), seed=0, found=found, smoke=smoke)
+
+
+@pytest.mark.parametrize("name", ["depth-memory/reduced", "depth-memory/figure3.1-bits", "depth-memory/tableC1"])
+def test_a_smoke_run_has_every_row_a_picture_and_is_found_again(name: str, tmp_path: Path) -> None:
+    outcome = run(name, tmp_path)
+    assert {one.line.row for one in outcome.measured} == set(find_recipe(name).usual_rows)
+    text = compare_with_published(outcome).markdown()
+    assert "SMOKE RUN" in text
+    assert "holds" not in text.lower().replace("does not hold", "")
+    (picture,) = draw_pictures(outcome, tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    again = run(name, tmp_path)
+    assert [one.found for one in again.measured] == [one.found for one in outcome.measured]
+    assert [one.seconds for one in again.measured] == [one.seconds for one in outcome.measured], "not made again"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_search_the_values_of_the_thesis_for_the_widths_of_their_budgets(name: str) -> None:
+    recipe = find_recipe(name)
+    assert isinstance(recipe, memory_capacity.CapacityFigure)
+    widths = {
+        (size, row): recipe.settings(Line(row=row, size=size), smoke=False).network(recipe.task).width
+        for size in recipe.sizes
+        for row in recipe.rows
+    }
+    if "3.1" in name:
+        assert [widths["8192", row] for row in recipe.rows] == [76, 48, 39]
+        assert [widths["65536", row] for row in recipe.rows] == [299, 164, 127]
+    else:
+        hard = recipe.task.harder(90)  # with a blank symbol
+        settings = recipe.settings(Line(row="depth3", size="131072"), smoke=False)
+        assert settings.network(hard).width == 188
+    search = recipe.settings(Line(row="depth2", size=recipe.sizes[0]), smoke=False).search(recipe.task, recipe.values)
+    assert search.values == recipe.values
+    assert len(search.trials(search.networks[0], recipe.values[-1])) == 6
+    assert (recipe.values[0], recipe.values[-1]) in {(0, 1500), (150, 1000), (60, 1500)}
+
+
+def test_seeds_are_runs_of_a_network_and_not_lines_of_their_own(tmp_path: Path) -> None:
+    outcome = run("depth-memory/reduced", tmp_path, rows=("depth2",), seeds=3)
+    (one,) = outcome.measured
+    assert isinstance(one, Studied)
+    assert len(one.found["accuracies"]) == 3
+    assert "0 to 2, side by side" in compare_with_published(outcome).markdown()
+    assert len(list((tmp_path / "1024-depth2-seed0" / "runs").iterdir())) == 3
+
+
+def test_settings_can_be_others_and_mistakes_are_told(tmp_path: Path) -> None:
+    outcome = run("depth-memory/reduced", tmp_path, rows=("depth1",), overrides=(("iterations", 4), ("goal", 0.5)))
+    assert isinstance(outcome.measured[0], Studied)
+    assert outcome.measured[0].found["iterations"] == [4]
+    with pytest.raises(ArgumentError, match="--set of depth-memory/reduced"):
+        run("depth-memory/reduced", tmp_path / "x", overrides=(("learning", 4),))
+    for told in ("depth", "seeds"):  # what the row says, or --seeds: the table would tell something else
+        with pytest.raises(ArgumentError, match=f"--set of depth-memory/reduced: got {told}"):
+            run("depth-memory/reduced", tmp_path / "x", overrides=((told, 2),))
+
+
+def test_the_reduced_study_is_the_known_one() -> None:
+    settings = memory_depth.DepthSettings()
+    assert [replace(settings, depth=depth).width for depth in (1, 2, 3)] == [28, 17, 14]
+    trial = settings.trials()[4]
+    assert trial.task == CopyingMemory(m=20, n=8, delay=0)
+    assert (trial.seed, trial.iterations, trial.check_every, trial.goal) == (4, 6000, 500, 0.995)
+    assert (trial.lr, trial.recurrent_rate, trial.batch, trial.validate) == (1e-3, 1e-4, 128, 1000)
+
+
+def test_claims_of_depths_hold_and_fail_by_their_medians() -> None:
+    rows = [made("depth1", median=0.7, accuracies=[0.7] * 5), made("depth2", median=0.94, accuracies=[0.94] * 5)]
+    assert [holds for _, holds in memory_depth.claims(rows)] == [True, False]
+    assert [holds for _, holds in memory_depth.claims([made("depth1", median=0.9, accuracies=[0.9])])] == [False]
+    assert memory_depth.claims([made("depth1", smoke=True, median=0.1, accuracies=[0.1])]) == []
+
+
+def test_the_order_of_depths_is_judged_size_by_size() -> None:
+    def three(size: str, *capacities: int | None) -> list[Studied]:
+        return [made(f"depth{n}", size, depth=n, capacity=each) for n, each in enumerate(capacities, start=1)]
+
+    answers = dict(memory_capacity.order([*three("8192", None, 0, 50), *three("16384", 50, 0, 100)]))
+    assert answers == {
+        "8192 parameters: depth 3 (50) >= depth 2 (0) >= depth 1 (none)": True,
+        "16384 parameters: depth 3 (100) >= depth 2 (0) >= depth 1 (50)": False,
+    }
+    assert memory_capacity.order([made("depth1", depth=1, capacity=1)]) == []
+
+
+def test_accuracies_of_pixels_are_held_against_the_printed_ones() -> None:
+    rows = [made("2x128", "mnist", accuracy=0.9580), made("1x256", "mnist", accuracy=0.9559)]
+    assert [holds for _, holds in memory_pixels.claims(rows)] == [True, False]
+    assert memory_pixels.claims([made("1x256", "mnist", smoke=True, accuracy=0.99)]) == []
+
+
+def test_the_run_with_the_least_loss_is_reported_not_the_best_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from statewise.recipes.replica_studies import Place
+    from statewise.sweep import Outcome as Ended
+
+    told: dict[str, Any] = {"best_iteration": 1, "iterations": 2, "reason": "iterations", "seconds": 1.0}
+    outcomes = [
+        Ended(accuracy=0.97, loss=0.2, orthogonality=1e-7, **told),
+        Ended(accuracy=0.96, loss=0.1, orthogonality=1e-7, **told),
+    ]
+    monkeypatch.setattr(Place, "train", lambda *_, **__: outcomes)
+    outcome = run("depth-memory/tableC1", tmp_path, rows=("1x256",))
+    assert isinstance(outcome.measured[0], Studied)
+    assert outcome.measured[0].found["accuracy"] == 0.96
+    assert outcome.measured[0].found["best"] == 0.97
