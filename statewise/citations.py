@@ -50,6 +50,7 @@ _SOURCES: dict[Any, tuple[str, ...]] = {
     weights.GatewiseOrthogonal: _SCORNN,
     weights.scaled_cayley: _SCORNN,
     weights.StiefelSGD: ("wisdom2016full", "ziv2019depth"),
+    weights.GradientLimit: ("ziv2019depth",),
     weights.stiefel_step: ("wisdom2016full", "ziv2019depth"),
     OrthogonalFilters: ("chen2019generalization", *_SCORNN),
     weights.SpectralCap: ("chen2019generalization",),

@@ -156,9 +156,8 @@ def _compared(found: GenericRank, bounds: Advice) -> list[str]:
         f"  U2           {rank_text(bounds.end_cap)}: words that the End, or the Start if it is less, can tell apart",
     ]
     if bounds.sharper < bounds.state_bound:
-        met = ", and met: the rank is proved" if found.rank == bounds.most < found.upper else ""
         lines.insert(
-            1, f"  U1, sharper  {rank_text(bounds.sharper)}: less what the first step of the End cannot change{met}"
+            1, f"  U1, sharper  {rank_text(bounds.sharper)}: less what the first step of the End cannot change"
         )
     if bounds.proved:
         lines.append(f"  Theorem 1    {rank_text(bounds.least)}: {_held(found.rank, bounds.least, bounds)}")

@@ -80,7 +80,7 @@ def conjecture(*, M: int, R: int, T: int, L: int, split: int | None = None) -> i
     """What almost every circuit would reach, as printed: ``min{ms(min{M, R}, K_L), M^(T/2)}`` (Ziv 2019, Conjecture 1).
 
     False on M templates wherever it asks for more than U2, which takes R < M: at M = 6, R = 5, T = 4, L = 3 it asks for
-    35, and :func:`end_cap` proves that 30 is the most there can be. :func:`repaired_conjecture` takes that into account.
+    35, and :func:`end_cap` proves that 30 is the most there can be. :func:`repaired_conjecture` heeds that.
 
     Args:
         M: templates, one-hot.

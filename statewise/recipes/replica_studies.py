@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 from statewise.recipes.request import Request
-from statewise.recipes.studies import Study, StudyCase, StudyMaker
+from statewise.recipes.studies import Study, StudyCase
 from statewise.sweep.folders import folder_name
 from statewise.sweep.replicas import train_replicas
 from statewise.sweep.trial import Outcome, Trial
@@ -90,18 +90,10 @@ class ReplicaStudy(Study):
             for line in self.lines(request)
         ]
 
-    def maker(
-        self,
-        request: Request,
-        folder: Path,
-        *,
-        data: Path | str | None,
-        device: torch.device,
-        console: Console | None,
-    ) -> StudyMaker:
-        loaded = self.load(request, data=data, device=device)
-        place = Place(folder, device, request.precision, console, loaded)
-        return StudyMaker(self.compute, folder, console, data=place, kind=self.kind, smoke=request.smoke)
+    def given(
+        self, loaded: Any, request: Request, folder: Path, device: torch.device, console: Console | None
+    ) -> Place:
+        return Place(folder, device, request.precision, console, loaded)
 
 
 def spread(outcomes: Iterable[Outcome]) -> Mapping[str, Any]:

@@ -218,7 +218,20 @@ class Study(Recipe):
         console: Console | None,
     ) -> StudyMaker:
         loaded = self.load(request, data=data, device=device)
-        return StudyMaker(self.compute, folder, console, data=loaded, kind=self.kind, smoke=request.smoke)
+        given = self.given(loaded, request, folder, device, console)
+        return StudyMaker(self.compute, folder, console, data=given, kind=self.kind, smoke=request.smoke)
+
+    def given(self, loaded: Any, request: Request, folder: Path, device: torch.device, console: Console | None) -> Any:
+        """What :meth:`compute` is given: what was loaded, and by studies that need it, where they are made.
+
+        Args:
+            loaded: what :meth:`load` gave.
+            request: what is asked.
+            folder: of the study.
+            device: where to compute.
+            console: where to tell of the progress; None for silence.
+        """
+        return loaded
 
     def describe(self, data: Any) -> dict[str, Any]:
         return {"name": self.data}
