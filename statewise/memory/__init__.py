@@ -17,7 +17,7 @@ the tensor networks of a circuit               :func:`circuit_network`, :func:`n
 =============================================  ===============================================================
 """
 
-from statewise.memory.advise import advise
+from statewise.memory.advise import advise, rank_text
 from statewise.memory.assignments import motivating_weights, proof_matrix, proof_weights
 from statewise.memory.budget import orthogonal_parameters, width_within
 from statewise.memory.certificate import GenericRank
@@ -53,12 +53,12 @@ from statewise.memory.sampled import sampled_rank
 from statewise.memory.scaled import Scaled, scaled_scores
 from statewise.memory.separation import NetworkRank, equivalent_shallow_width, exact_table, network_rank
 from statewise.memory.shallow_spectrum import shallow_spectrum
-from statewise.memory.sharper_bound import sharper_state_bound
+from statewise.memory.sharper_bound import proved_bound, sharper_state_bound
 from statewise.memory.spectrum import RoundedRankWarning, SeparationSpectrum, separation_spectrum
 from statewise.memory.tensor_network import TensorNetwork
 from statewise.memory.tensor_network_build import circuit_network, product_network, state_network
-from statewise.memory.tensor_network_contract import contract, einsum_text
-from statewise.memory.tensor_network_counts import network_counts
+from statewise.memory.tensor_network_contract import circuit_tensors, contract, einsum_text, not_cloned, operands
+from statewise.memory.tensor_network_counts import network_counts, product_form
 from statewise.memory.tensor_network_dot import network_dot
 from statewise.memory.tensor_train import TensorTrain, tensor_train
 
@@ -78,6 +78,7 @@ __all__ = [
     "TensorTrain",
     "advise",
     "circuit_network",
+    "circuit_tensors",
     "conjecture",
     "contract",
     "drawn_circuit",
@@ -99,11 +100,16 @@ __all__ = [
     "network_profile",
     "network_rank",
     "network_svg",
+    "not_cloned",
+    "operands",
     "orthogonal_parameters",
+    "product_form",
     "product_network",
     "proof_matrix",
     "proof_weights",
+    "proved_bound",
     "rank_table",
+    "rank_text",
     "read_rank_table",
     "repaired_conjecture",
     "sampled_rank",
