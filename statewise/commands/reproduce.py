@@ -18,6 +18,7 @@ from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
 from statewise.recipes.examples import ExampleCase
 from statewise.recipes.lines import Made, Step, group
+from statewise.recipes.replica_studies import ReplicaStudy
 from statewise.recipes.request import PLACEMENTS
 from statewise.recipes.results import write_results
 from statewise.recipes.studies import StudyCase
@@ -88,7 +89,8 @@ def run(arguments: Any, console: Console) -> None:
         write_atomically(folder / "results.md", "\n\n".join(parts))
 
     told = None if arguments.quiet else console
-    with one_thread(request.smoke or (device.type == "cpu" and all(map(_small, planned)))):
+    alone = not isinstance(recipe, ReplicaStudy)  # replicas are many, however small each is
+    with one_thread(request.smoke or (alone and device.type == "cpu" and all(map(_small, planned)))):
         outcome = reproduce(
             recipe,
             request,

@@ -16,6 +16,7 @@
 #include "memory.h"
 #include "problem.h"
 #include "random.h"
+#include "readout.h"
 #include "replicas.h"
 #include "walk.h"
 

@@ -131,10 +131,12 @@ class CapacityFigure(ReplicaStudy):
 
     def settings(self, line: Line, *, smoke: bool) -> CapacitySettings:
         told: dict[str, Any] = {"depth": int(line.row.removeprefix("depth")), "budget": int(line.size)}
+        if not self.task.every_step:
+            told |= {"goal": 0.995, "validate": 4096}  # an answer a sequence: fewer would say too little
         if not smoke:
             return CapacitySettings(**told)
         small: dict[str, Any] = {"iterations": 4, "check_every": 2, "validate": 8, "test": 8, "batch": 4}
-        return CapacitySettings(**{**told, "budget": 600}, **small, largest=self.values[1])
+        return CapacitySettings(**{**told, "budget": 600, **small}, largest=self.values[1])
 
     def compute(self, case: StudyCase, data: Place) -> Computed:
         settings: CapacitySettings = case.settings
@@ -142,7 +144,9 @@ class CapacityFigure(ReplicaStudy):
         search = settings.search(self.task, self.values)
         told = data.console
         result = search_capacity(search, data.folder / case.name / "search", executor=place, resume=True, console=told)
-        return Computed(found=result.networks[0].describe())
+        found = result.networks[0].describe()
+        found["budget"] = found.pop("size")  # a line has a size of its own
+        return Computed(found=found)
 
     def sheet(self, measured: Sequence[Studied], request: Request) -> Sheet:
         columns = ["size", *COLUMNS]
@@ -169,7 +173,7 @@ def network_of(one: Studied) -> NetworkCapacity:
     Args:
         one: finished.
     """
-    return NetworkCapacity.of(one.found, 0.99)
+    return NetworkCapacity.of({**one.found, "size": one.found["budget"]}, 0.99)
 
 
 def order(measured: Sequence[Studied]) -> list[tuple[str, bool]]:
@@ -188,7 +192,9 @@ def order(measured: Sequence[Studied]) -> list[tuple[str, bool]]:
         ranked = [-1 if capacities[depth] is None else int(capacities[depth] or 0) for depth in depths]
         told = " >= ".join(f"depth {depth} ({_text(capacities[depth])})" for depth in reversed(depths))
         if len(depths) > 1:
-            answers.append((f"{size} parameters: {told}", all(low <= high for low, high in pairwise(ranked))))
+            # Where no depth solves anything there is no order to speak of.
+            ordered = max(ranked) >= 0 and all(low <= high for low, high in pairwise(ranked))
+            answers.append((f"{size} parameters: {told}", ordered))
     return answers
 
 

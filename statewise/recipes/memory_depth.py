@@ -139,8 +139,9 @@ class DepthStudy(ReplicaStudy):
         return [
             "20 symbols of 8 kinds (60 bits) are to be repeated at once, without a delay. Accuracy is the share of the "
             "symbols that are right, on 1,000 held-out examples. One rate, no decay, at most 6,000 iterations of 128 "
-            "fresh sequences; a run ends above 0.995. The task was made harder until depths came apart, so it is a "
-            "demonstration, not a fair sample of tasks. The reference is an earlier implementation, three seeds.",
+            "fresh sequences; a run ends above 0.995; all unless it is set otherwise. The task was made harder until "
+            "depths came apart, so it is a demonstration, not a fair sample of tasks. The reference is an earlier "
+            "implementation, three seeds.",
             *verdicts(claims(measured)),
         ]
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from statewise.engine.device.backward import pieces_of
+from statewise.heads.readout_loss import readout_loss
 from statewise.layers import RNN
 from statewise.models.orthogonal_network import OrthogonalNetwork
 from statewise.sweep.trial import Shape
@@ -153,9 +154,14 @@ class Networks:
         kept = {name: tensor for name, tensor in self.parameters.items() if not _is_recurrent(name)}
         return {**kept, **{plain_name(layer): recurrent[layer] for layer in range(self.shape.depth)}}
 
-    def _answers(self, weights: State, inputs: Tensor, start: Tensor) -> Tensor:
+    def _states(self, weights: State, inputs: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+        """The states of the top layer at every step, and the last state of every layer."""
         layer = {name.removeprefix("rnn."): weight for name, weight in weights.items() if name not in _READOUT}
         states, last = functional_call(self._layer, layer, (inputs, start))
+        return states, last
+
+    def _answers(self, weights: State, inputs: Tensor, start: Tensor) -> Tensor:
+        states, last = self._states(weights, inputs, start)
         weight, bias = (weights[name] for name in _READOUT)
         if not self.shape.task.every_step:
             return F.linear(last[-1], weight, bias)
@@ -168,6 +174,9 @@ class Networks:
         return scores.view(*states.shape[:2], -1)
 
     def _loss(self, weights: State, inputs: Tensor, answers: Tensor, start: Tensor) -> Tensor:
+        if self.shape.task.every_step and self.device.type == "cpu":
+            weight, bias = (weights[name] for name in _READOUT)
+            return readout_loss(self._states(weights, inputs, start)[0], weight, bias, answers)
         return F.cross_entropy(self._answers(weights, inputs, start).flatten(0, -2), answers.flatten())
 
 

@@ -115,7 +115,7 @@ class Pool:
         """
         task, count = self.shape.task, self.source.size(part, count)
         recurrent = self.networks.recurrent(self.networks.inverses())
-        wide = task.steps * task.classes if task.every_step else task.steps * self.shape.width
+        wide = task.steps * max(task.classes, self.shape.width)
         chunk = max(1, min(count, _CHUNK // (wide * self.slots)))
         losses = torch.zeros(self.slots, dtype=torch.float64, device=self.device)
         rights = torch.zeros_like(losses)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from statewise.data import CopyingMemory
 from statewise.errors import ArgumentError
@@ -20,6 +22,7 @@ from statewise.recipes import (
     reproduce,
 )
 from statewise.recipes.lines import Line
+from statewise.recipes.results import write_results
 from statewise.recipes.studies import Studied
 from statewise.report import compare_with_published
 from statewise.report.pictures import draw_pictures
@@ -117,6 +120,7 @@ def test_the_order_of_depths_is_judged_size_by_size() -> None:
         "16384 parameters: depth 3 (100) >= depth 2 (0) >= depth 1 (50)": False,
     }
     assert memory_capacity.order([made("depth1", depth=1, capacity=1)]) == []
+    assert [holds for _, holds in memory_capacity.order(three("8192", None, None, None))] == [False]
 
 
 def test_accuracies_of_pixels_are_held_against_the_printed_ones() -> None:
@@ -141,3 +145,11 @@ def test_the_run_with_the_least_loss_is_reported_not_the_best_one(
     assert isinstance(outcome.measured[0], Studied)
     assert outcome.measured[0].found["accuracy"] == 0.96
     assert outcome.measured[0].found["best"] == 0.97
+
+
+def test_the_file_of_the_results_keeps_the_size_of_a_line(tmp_path: Path) -> None:
+    outcome = run("depth-memory/figure3.1-delay", tmp_path, rows=("depth1",))
+    write_results(outcome, tmp_path, device=torch.device("cpu"), command="statewise")
+    (kept,) = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["runs"]
+    assert kept["size"] == "8192"
+    assert kept["budget"] == 600  # of a smoke run
