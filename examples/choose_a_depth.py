@@ -12,8 +12,7 @@ from pathlib import Path
 import torch
 
 from statewise.data import CopyingMemory
-from statewise.memory import advise, generic_profile, generic_rank, width_within
-from statewise.memory.advise import rank_text
+from statewise.memory import advise, generic_profile, generic_rank, rank_text, width_within
 from statewise.sweep import Trial, train_replicas
 
 
@@ -27,7 +26,8 @@ def main() -> None:
     print("\nWithin 1,024 parameters, for 40 steps of 10 symbols:")
     advised = advise(budget=1024, steps=40, inputs=10, classes=10)
     for pair in advised.pairs:
-        print(f"  {pair.depth} layers of {pair.width} channels: a rank of at least {rank_text(pair.least)}")
+        known = "proved" if pair.proved else "conjectured"
+        print(f"  {pair.depth} layers of {pair.width} channels: a rank of at least {rank_text(pair.least)} ({known})")
     print(f"  {advised.sentence}")
 
     task = CopyingMemory(m=8, n=4, delay=0)
