@@ -89,7 +89,7 @@ class Advised:
 
     @property
     def best(self) -> Advice:
-        """The pair that remembers most by what is proved or conjectured; of equals the shallowest."""
+        """The pair with the largest bound from below, proved or conjectured; of equals the shallowest."""
         return max(self.pairs, key=lambda pair: (pair.least, -pair.depth))
 
     @property
@@ -97,10 +97,12 @@ class Advised:
         """The advice in one sentence."""
         best, steps = self.best, self.pairs[0].steps
         known = "proved" if best.proved else "by the repaired conjecture, which is not proved"
+        rivals = [str(pair.depth) for pair in self.pairs if pair is not best and pair.most > best.least]
+        others = f" Upper bounds allow for more at depth {' and '.join(rivals)}." if rivals else ""
         return (
-            f"Within {self.budget:,} parameters and over {steps} steps, depth {best.depth} with {best.width} channels "
-            f"remembers most: almost all its circuits have a separation rank of at least {rank_text(best.least)} "
-            f"({known}). What training finds of it is another matter."
+            f"Within {self.budget:,} parameters and over {steps:,} steps, depth {best.depth} with {best.width} "
+            f"channels has the largest bound from below: almost all its circuits have a separation rank of at least "
+            f"{rank_text(best.least)} ({known}).{others} What training finds of it is another matter."
         )
 
 
@@ -138,6 +140,14 @@ def advise(
             raise ArgumentError(where="advise.depths", got=depth, wanted="integers >= 1")
     if not depths:
         raise ArgumentError(where="advise.depths", got="none", wanted="at least one")
+    if inputs < 2:
+        raise ArgumentError(
+            where="advise.inputs",
+            got=inputs,
+            wanted="an integer >= 2: how many symbols there are",
+            remedy="Where there is only one, nothing is to be remembered. Numbers, such as pixels, are no symbols: "
+            "sampled_rank, or statewise memory rank --samples, is about these.",
+        )
     start = split_of(steps, split, where="advise")
     if not 0 < start < steps:
         raise ArgumentError(where="advise.split", got=start, wanted=f"1 to {steps - 1} steps: two halves")
@@ -174,6 +184,14 @@ def shape_advice(
     >>> shape_advice(depth=3, width=5, inputs=6, steps=4).warning
     'R = 5 < M = 6: the End tells at most U2 = 30 words apart; the printed conjecture, 35, is false here'
     """
+    if inputs < 2:
+        raise ArgumentError(
+            where="advise.inputs",
+            got=inputs,
+            wanted="an integer >= 2: how many symbols there are",
+            remedy="Where there is only one, nothing is to be remembered. Numbers, such as pixels, are no symbols: "
+            "sampled_rank, or statewise memory rank --samples, is about these.",
+        )
     start = split_of(steps, split, where="advise")
     shape: dict[str, Any] = {"M": inputs, "R": width, "T": steps, "L": depth, "split": start}
     proved = depth == 1 or (depth == 2 and 2 * start == steps)

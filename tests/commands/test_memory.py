@@ -113,7 +113,7 @@ class TestAdvise:
         assert rows[0][3] == "76"
         assert rows[2][3].endswith("*")
         assert "Depth 4: R = 33 < M = 34" in said
-        assert "depth 3 with 39 channels remembers most" in said
+        assert "depth 3 with 39 channels has the largest bound from below" in said
 
     def test_the_thesis_counts_otherwise(self, typed: Typed) -> None:
         options = ("--budget", "8192", "--steps", "60", "--inputs", "34", "--classes", "34", "--count", "thesis")

@@ -103,3 +103,17 @@ def test_powers_of_ten_are_told_at_their_edges(power: int) -> None:
     rank = 10**power
     assert rank_text(rank) == (f"1.00e{power}" if power >= 9 else "100,000,000")
     assert rank_text(rank - 1) == (f"9.99e{power - 1}" if power > 9 else f"{rank - 1:,}")
+
+
+def test_depths_that_may_have_more_are_told() -> None:
+    found = advise(budget=2**13, steps=100, inputs=34, classes=34)
+    assert found.best.depth == 4
+    assert "Upper bounds allow for more at depth 3." in found.sentence
+    certain = advise(budget=2**13, steps=60, inputs=34, classes=34, depths=(1, 2))
+    assert certain.pairs[0].most < certain.best.least
+    assert "allow for more" not in certain.sentence
+
+
+def test_one_symbol_is_refused_and_numbers_are_sent_elsewhere() -> None:
+    with pytest.raises(ArgumentError, match=r"advise\.inputs: got 1, wanted an integer >= 2.*--samples"):
+        advise(budget=20_000, steps=784, inputs=1, classes=10)
