@@ -104,7 +104,7 @@ def _add_places(add: Callable[..., Any]) -> None:
     add("--cpus-per-task", type=float, default=1.0, help="with --ray")
     add("--device", **DEVICE)
     add("--out", type=str, default="runs/capacity", help="the folder of the search and of all its runs")
-    add("--resume", action="store_true", help="go on with the search that is there")
+    add("--resume", action="store_true", help="go on with the search that is there; give the other options again")
     add("--quiet", action="store_true", help="print the table only")
 
 
@@ -121,7 +121,11 @@ def run(chosen: Any, console: Console) -> None:
     told = None if chosen.quiet else console
     runs = (1 if search.tuning else len(search.rates)) * search.seeds
     say(told, f"{len(search.networks)} networks, {len(search.values)} values, {runs} runs at each value that is tried")
-    result = search_capacity(search, folder, executor=place, resume=chosen.resume, console=told)
+    try:
+        result = search_capacity(search, folder, executor=place, resume=chosen.resume, console=told)
+    except KeyboardInterrupt:
+        say(console, f"Stopped. The same command with --resume goes on with {folder}.")
+        raise
     table_of(result).print(console)
     say(console, f"Result: {folder / RESULT}\nPlot: {_drawn(result, chosen.task, folder)}")
 

@@ -93,3 +93,16 @@ def test_places(tmp_path: Path) -> None:
             place(wrong)
     with pytest.raises(ArgumentError, match="one of the two"):
         asked("--sizes 8192 --widths 20")
+
+
+def test_whoever_stops_it_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(memory_capacity, "search_capacity", stopped)
+    page = Console(file=io.StringIO(), width=200)
+    chosen = memory_capacity.parser().parse_args([*SMALL.split(), "--out", str(tmp_path / "s")])
+    with pytest.raises(KeyboardInterrupt):
+        memory_capacity.run(chosen, page)
+    assert isinstance(page.file, io.StringIO)
+    assert f"The same command with --resume goes on with {tmp_path / 's'}." in page.file.getvalue()
