@@ -94,7 +94,7 @@ class DepthStudy(ReplicaStudy):
     usual_rows = rows
     sizes = ("1024",)
     usual_seeds = 5
-    seconds = 150.0
+    seconds = 92.0
 
     def settings(self, line: Line, *, smoke: bool) -> DepthSettings:
         depth, budget = int(line.row.removeprefix("depth")), int(line.size)

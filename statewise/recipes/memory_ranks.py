@@ -66,6 +66,9 @@ class RankStudy(Study):
 
     options = {"processes": 2}  # noqa: RUF012
 
+    def made_with(self, request: Request, seeds: Sequence[int]) -> str:
+        return f"Seeds: {', '.join(map(str, seeds)) or 'none'}. Arithmetic is exact, modulo primes."
+
     def settings(self, line: Line, *, smoke: bool) -> RankSettings:
         return RankSettings(depth=int(line.row[1:]), batch=line.size, few=smoke)
 

@@ -119,3 +119,10 @@ def test_what_is_known_of_three_layers_holds(tmp_path: Path) -> None:
     checked = conjectured.claims(outcome.measured)
     assert len(checked) == 9
     assert all(holds for _, holds in checked), checked
+
+
+def test_it_does_not_speak_of_rounded_products(tmp_path: Path) -> None:
+    outcome = reproduce(find_recipe("depth-memory/theorem1"), Request(scale="smoke"), tmp_path)
+    text = compare_with_published(outcome).markdown()
+    assert "Arithmetic is exact, modulo primes." in text
+    assert "tf32" not in text
