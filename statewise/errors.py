@@ -92,6 +92,16 @@ class EngineError(StatewiseError, RuntimeError):
 class SecondDerivativeError(EngineError):
     """A second derivative was asked of an engine that has only the first."""
 
+    @classmethod
+    def asked(cls, where: str, remedy: str) -> SecondDerivativeError:
+        """The error for one that was asked.
+
+        Args:
+            where: of whom.
+            remedy: who has it.
+        """
+        return cls(where=where, got="a request for a second derivative", wanted="first derivatives only", remedy=remedy)
+
 
 class MissingExtraError(StatewiseError, ImportError):
     """An optional dependency is not installed."""

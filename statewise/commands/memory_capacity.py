@@ -17,6 +17,7 @@ from statewise.data.memory_task import MemoryTask
 from statewise.data.similarity import StartEndSimilarity
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.memory.budget import COUNTS
+from statewise.models.orthogonal_network import UPDATES
 from statewise.report.figures_capacity import plot_capacity
 from statewise.report.tables import Table
 from statewise.sweep.bisection import METHODS, Strategy
@@ -27,7 +28,7 @@ from statewise.sweep.capacity_table import COLUMNS
 from statewise.sweep.executors import Executor, ReplicaExecutor
 from statewise.sweep.processes import ProcessExecutor
 from statewise.sweep.ray_cluster import RayExecutor
-from statewise.sweep.trial import UPDATES, Trial
+from statewise.sweep.trial import Trial
 from statewise.train.telling import say
 
 PLOT = "capacity.png"

@@ -187,11 +187,9 @@ class _Refuse(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        raise SecondDerivativeError(
-            where="statewise cpu engine",
-            got="a request for a second derivative",
-            wanted="first derivatives only",
-            remedy="Build the layer with engine='reference', which autograd can differentiate any number of times.",
+        raise SecondDerivativeError.asked(
+            "statewise cpu engine",
+            "Build the layer with engine='reference', which autograd can differentiate any number of times.",
         )
 
 

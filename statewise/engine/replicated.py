@@ -176,11 +176,9 @@ class _Back(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        raise SecondDerivativeError(
-            where="statewise cpu engine",
-            got="a request for a second derivative",
-            wanted="first derivatives only",
-            remedy=_REMEDY,
+        raise SecondDerivativeError.asked(
+            "statewise cpu engine",
+            _REMEDY,
         )
 
     @staticmethod

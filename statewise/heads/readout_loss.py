@@ -104,11 +104,9 @@ class _Back(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        raise SecondDerivativeError(
-            where="readout_loss",
-            got="a request for a second derivative",
-            wanted="first derivatives only",
-            remedy="Use torch.nn.functional.cross_entropy of torch.nn.functional.linear, which have all of them.",
+        raise SecondDerivativeError.asked(
+            "readout_loss",
+            "Use torch.nn.functional.cross_entropy of torch.nn.functional.linear, which have all of them.",
         )
 
     @staticmethod

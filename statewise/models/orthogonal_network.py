@@ -17,6 +17,15 @@ from statewise.weights.orthogonality import orthogonality_error
 UPDATES = ("cayley", "full-capacity")
 
 
+def usual_recurrent_rate(lr: float) -> float:
+    """The rate of the recurrent matrices where none is given: ``min(1e-4, lr / 10)``.
+
+    >>> usual_recurrent_rate(5e-4)
+    5e-05
+    """
+    return min(1e-4, lr / 10)
+
+
 class OrthogonalNetwork(nn.Module):
     """A stack of orthogonal recurrent layers and what reads it: ``y_t = V h[t, L] + c`` (Ziv 2019, chapter 3).
 
@@ -123,7 +132,7 @@ class OrthogonalNetwork(nn.Module):
         recurrent = self.recurrent_parameters
         known = {id(parameter) for parameter in recurrent}
         others = [parameter for parameter in self.parameters() if id(parameter) not in known]
-        rate = min(1e-4, lr / 10) if lr_recurrent is None else lr_recurrent
+        rate = usual_recurrent_rate(lr) if lr_recurrent is None else lr_recurrent
         return [{"params": others, "lr": lr}, {"params": recurrent, "lr": rate}]
 
     @property

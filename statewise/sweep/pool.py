@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from statewise.sweep.networks import Networks, State, free_name
-from statewise.sweep.sources import Source, states_at_start
+from statewise.sweep.sources import HELD_OUT, Source, states_at_start
 from statewise.sweep.trial import Shape
 from statewise.train.rmsprop_tf import rmsprop_tf_
 from statewise.weights import stiefel_step
@@ -143,7 +143,7 @@ class Pool:
         return found
 
     def _held_out_starts(self, part: str, first: int, last: int) -> Tensor:
-        root = torch.full((last - first,), {"valid": -1, "test": -2}[part], device=self.device)
+        root = torch.full((last - first,), HELD_OUT[part], device=self.device)
         places = torch.arange(first, last, device=self.device)
         each = states_at_start(root, places, (self.shape.depth, 1, self.shape.width))
         return each.squeeze(2).transpose(0, 1).unsqueeze(0)

@@ -14,7 +14,7 @@ from statewise.transforms.counter import joined, mixed, pairs_of_uniforms, words
 #: What numbers are for; each purpose has a sequence of its own.
 BATCHES, STARTS, ORDERS = range(3)
 #: The seeds of held-out examples, which are the same for all runs: no run's seed is negative.
-_HELD_OUT = {"valid": -1, "test": -2}
+HELD_OUT = {"valid": -1, "test": -2}
 #: Inputs (replicas, steps, batch, width) and answers (replicas, steps, batch), or (replicas, batch) at the end only.
 Examples = tuple[Tensor, Tensor]
 
@@ -103,7 +103,7 @@ class FreshExamples(Source):
         return self._examples(numbers.unflatten(1, (self.batch, self.task.needs)))
 
     def held_out(self, part: str, first: int, last: int) -> Examples:
-        roots = torch.full((last - first,), _HELD_OUT[part], device=self.device)
+        roots = torch.full((last - first,), HELD_OUT[part], device=self.device)
         places = torch.arange(first, last, device=self.device)
         return self._examples(uniforms(roots, places, BATCHES, self.task.needs).unsqueeze(0))
 

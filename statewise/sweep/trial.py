@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from statewise.data.memory_task import SequenceTask
 from statewise.data.memory_tasks import memory_task
 from statewise.errors import ArgumentError
+from statewise.models.orthogonal_network import UPDATES, usual_recurrent_rate
 from statewise.sweep.pixels import PixelTask
 
-UPDATES = ("cayley", "full-capacity")
 #: Why a run ended: the goal was reached; the loss stopped falling twice; no iterations were left; others had shown
 #: what was asked, or the time was up; numbers became infinite.
 REASONS = ("solved", "converged", "iterations", "stopped", "diverged")
@@ -94,7 +94,7 @@ class Trial:
     @property
     def recurrent_rate(self) -> float:
         """The rate of the orthogonal matrices."""
-        return min(1e-4, self.lr / 10) if self.lr_recurrent is None else self.lr_recurrent
+        return usual_recurrent_rate(self.lr) if self.lr_recurrent is None else self.lr_recurrent
 
     @property
     def shape(self) -> Shape:

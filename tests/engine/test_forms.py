@@ -15,6 +15,7 @@ from contracts.passes import Case, assert_same, only, run
 from statewise import (
     GRU,
     LSTM,
+    RNN,
     Centroids,
     Draws,
     InputDropout,
@@ -26,6 +27,7 @@ from statewise import (
 )
 from statewise.engine import plan
 from statewise.engine.device import Form, Machine, choose_form, facts_of, form_of, forms, remember, trying, tuning
+from statewise.engine.device.backward import turned_in_pieces
 from statewise.engine.device.operands import Facts
 from statewise.errors import EngineError, ShapeError
 from statewise.kernels import load_triton
@@ -319,3 +321,29 @@ def test_what_acts_between_layers_forbids_the_wavefront(monkeypatch: pytest.Monk
     LSTM(2, 3, num_layers=2, engine="triton", transforms=OutputDropout(0.5))(torch.zeros(2, 1, 2))
     LSTM(2, 3, num_layers=2, engine="triton", transforms=OutputDropout(0.5, layers=(1,)))(torch.zeros(2, 1, 2))
     assert seen == [False, False, True]
+
+
+def test_full_precision_has_no_team_for_a_cell_of_one_plane(restored_precision: None) -> None:
+    """Triton 3.6 aborts the process when it compiles that."""
+    facts = known(RNN(1, 256, nonlinearity="modrelu", bias=False), 20, 128)
+    torch.set_float32_matmul_precision("highest")
+    assert choose_form(facts, dtype=torch.float32, replicas=1, machine=H200).name == "step"
+    torch.set_float32_matmul_precision("high")
+    assert choose_form(facts, dtype=torch.float32, replicas=1, machine=H200).name == "team"
+    torch.set_float32_matmul_precision("highest")
+    wide = known(LSTM(1, 256), 20, 128)
+    assert choose_form(wide, dtype=torch.float32, replicas=1, machine=H200).name == "team"
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 8])
+def test_a_sum_over_rows_in_pieces_is_the_sum(pieces: int) -> None:
+    grad, values = torch.randn(3, 64, 5), torch.randn(3, 72, 4)[:, 8:]  # the values of a walk are a part of a tensor
+    found = turned_in_pieces(grad, values, pieces)
+    torch.testing.assert_close(found, torch.einsum("nra,nrb->nab", grad, values), rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture
+def restored_precision() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)

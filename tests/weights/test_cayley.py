@@ -23,6 +23,7 @@ from statewise.weights import (
     scaled_cayley,
     skew_matrix,
 )
+from statewise.weights.skew import inverse_without_pivots
 from support import tolerance
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -386,3 +387,16 @@ def test_ten_thousand_random_steps_leave_the_weight_orthogonal(generator: torch.
             worst = max(worst, orthogonality_error(cell.weight_hh.detach()).item())
     assert worst <= 1e-5
     assert torch.linalg.matrix_norm(cell.weight_hh.detach() - start) > 1
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 65, 130])
+def test_the_inverse_without_pivots_is_the_inverse_and_has_its_gradient(size: int) -> None:
+    """What CUDA devices compute, here on the CPU; sizes around those that are cut into blocks."""
+    generator = torch.Generator().manual_seed(size)
+    free = torch.randn(2, size, size, generator=generator, dtype=torch.float64, requires_grad=True)
+    direction = torch.randn(2, size, size, generator=generator, dtype=torch.float64)
+    whole = torch.eye(size, dtype=torch.float64) + free - free.mT
+    found, expected = inverse_without_pivots(whole), torch.linalg.inv(whole)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+    grads = [torch.autograd.grad((each * direction).sum(), free, retain_graph=True)[0] for each in (found, expected)]
+    torch.testing.assert_close(*grads, rtol=1e-7, atol=1e-8)

@@ -281,12 +281,7 @@ class Backward(Walk):
         if self.replicas == 1:
             return torch.mm(grad[0].T, values[0]).unsqueeze(0)
         pieces = pieces_of(grad.shape[1]) if grad.dtype.itemsize > 2 else 1
-        if pieces == 1:
-            return torch.bmm(grad.transpose(1, 2), values)
-        # The matrix library sums over all rows of a replica one after the other; pieces of them it does side by side.
-        left, right = (rows.unflatten(1, (pieces, -1)).flatten(0, 1) for rows in (grad, values))
-        parts: Tensor = torch.bmm(left.transpose(1, 2), right).unflatten(0, (self.replicas, pieces))
-        return parts.sum(1)
+        return turned_in_pieces(grad, values, pieces)
 
     def _before(self, long: Tensor) -> Tensor:
         """For every row the one of the turn before."""
@@ -369,6 +364,18 @@ class Backward(Walk):
             grad = transform.learnt_gradient(wide, before, weights if transform.hard else soft, after, slope)
             found.append(grad[..., : self.hidden].to(self.dtype))
         return found
+
+
+def turned_in_pieces(grad: Tensor, values: Tensor, pieces: int) -> Tensor:
+    """``grad.T @ values`` for each replica, as a sum over pieces of the rows.
+
+    The matrix library sums over all rows of a replica one after the other; pieces of them it does side by side.
+    """
+    if pieces == 1:
+        return torch.bmm(grad.transpose(1, 2), values)
+    left, right = (rows.unflatten(1, (pieces, -1)).flatten(0, 1) for rows in (grad, values))
+    parts: Tensor = torch.bmm(left.transpose(1, 2), right).unflatten(0, (len(grad), pieces))
+    return parts.sum(1)
 
 
 def pieces_of(rows: int) -> int:

@@ -345,11 +345,9 @@ class _TogetherBack(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        raise SecondDerivativeError(
-            where="statewise triton engine",
-            got="a request for a second derivative",
-            wanted="first derivatives only",
-            remedy="Build the layer with engine='reference', which autograd can differentiate any number of times.",
+        raise SecondDerivativeError.asked(
+            "statewise triton engine",
+            "Build the layer with engine='reference', which autograd can differentiate any number of times.",
         )
 
     @staticmethod
