@@ -234,5 +234,5 @@ def _curves(measured: Sequence[Made], number: str) -> dict[str, list[float]]:
 
 def _hours(hours: float) -> str:
     if hours < 1:
-        return f"{hours * 60:.0f} min"
+        return f"{hours * 60:.0f} min" if hours * 60 >= 1 else "< 1 min"
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"

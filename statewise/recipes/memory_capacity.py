@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from statewise.data.copying_memory import CopyingMemory
 from statewise.data.memory_task import MemoryTask
 from statewise.data.similarity import StartEndSimilarity
 from statewise.memory.budget import width_within
+from statewise.recipes.capacity_order import order
 from statewise.recipes.lines import Line, Sheet
 from statewise.recipes.replica_studies import Place, ReplicaStudy
 from statewise.recipes.request import Request
@@ -59,14 +59,14 @@ class CapacitySettings:
 
     depth: int = 1
     budget: int = 2**13
-    iterations: int = 6000
+    iterations: int = 12_000
     check_every: int = 500
     patience: int = 10
     low_rate: float = 1e-3
     high_rate: float = 2e-3
     goal: float = 0.993
     method: str = "galloping"
-    network_seconds: float = 90.0
+    network_seconds: float = 600.0
     batch: int = 128
     validate: int = 1024
     test: int = 10_000
@@ -121,7 +121,7 @@ class CapacityFigure(ReplicaStudy):
     rows = ROWS
     usual_rows = ROWS
     usual_seeds = 3
-    seconds = 3600.0
+    seconds = 600.0  # that it may take; small networks on an accelerator take half of it
 
     def __init__(
         self, name: str, title: str, task: MemoryTask, values: tuple[int, ...], sizes: tuple[int, ...], measure: str
@@ -145,7 +145,8 @@ class CapacityFigure(ReplicaStudy):
         told = data.console
         result = search_capacity(search, data.folder / case.name / "search", executor=place, resume=True, console=told)
         found = result.networks[0].describe()
-        found["budget"] = found.pop("size")  # a line has a size of its own
+        # A line has a size and seconds of its own; a search that went on has more seconds than its last go.
+        found["budget"], found["search_seconds"] = found.pop("size"), found.pop("seconds")
         return Computed(found=found)
 
     def sheet(self, measured: Sequence[Studied], request: Request) -> Sheet:
@@ -159,7 +160,19 @@ class CapacityFigure(ReplicaStudy):
             f"(10,000 examples). {self._told(measured)} The thesis prints a plot, no numbers; it trains up to 200,000 "
             "iterations at every value with the best of several rates from 1e-5 to 1e-3. So a capacity here is what a "
             "network learns within this budget, not all that it could learn.",
-            *verdicts(order(measured)),
+            *verdicts(self._order(measured)),
+        ]
+
+    def _order(self, measured: Sequence[Studied]) -> list[tuple[str, bool | None]]:
+        """Whether deeper networks solve harder tasks, size by size; of a smoke run nothing is said."""
+        by_size: dict[str, list[NetworkCapacity]] = {}
+        for one in measured:
+            if not one.smoke:
+                by_size.setdefault(one.line.size, []).append(network_of(one))
+        return [
+            (f"{size} parameters: {told}", holds)
+            for size, networks in by_size.items()
+            for told, holds in order(networks)
         ]
 
     def _told(self, measured: Sequence[Studied]) -> str:
@@ -173,33 +186,8 @@ def network_of(one: Studied) -> NetworkCapacity:
     Args:
         one: finished.
     """
-    return NetworkCapacity.of({**one.found, "size": one.found["budget"]}, 0.99)
-
-
-def order(measured: Sequence[Studied]) -> list[tuple[str, bool]]:
-    """Whether deeper networks solve harder tasks at each size; only of what was made, and not of a smoke run.
-
-    Args:
-        measured: finished lines.
-    """
-    by_size: dict[str, dict[int, int | None]] = {}
-    for one in measured:
-        if not one.smoke:
-            by_size.setdefault(one.line.size, {})[one.found["depth"]] = one.found["capacity"]
-    answers = []
-    for size, capacities in by_size.items():
-        depths = sorted(capacities)
-        ranked = [-1 if capacities[depth] is None else int(capacities[depth] or 0) for depth in depths]
-        told = " >= ".join(f"depth {depth} ({_text(capacities[depth])})" for depth in reversed(depths))
-        if len(depths) > 1:
-            # Where no depth solves anything there is no order to speak of.
-            ordered = max(ranked) >= 0 and all(low <= high for low, high in pairwise(ranked))
-            answers.append((f"{size} parameters: {told}", ordered))
-    return answers
-
-
-def _text(capacity: int | None) -> str:
-    return "none" if capacity is None else str(capacity)
+    own = {"size": one.found["budget"], "seconds": one.found["search_seconds"]}
+    return NetworkCapacity.of({**one.found, **own}, 0.99)
 
 
 _COPYING: dict[str, Any] = {"m": 30, "n": 32, "delay": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,14 @@ PUBLISHED = {
 }
 WITHIN = 0.5
 SMOKE_PIXELS = 9
+#: How a run has ended, in a word of the table.
+ENDED = {
+    "solved": "solved",
+    "converged": "settled",
+    "iterations": "capped",
+    "stopped": "out of time",
+    "diverged": "diverged",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +52,7 @@ class PixelSettings:
         iterations: at most; the thesis has 100,000.
         check_every: iterations from one look to the next.
         patience: looks without an improvement that are put up with.
+        network_seconds: of training a row, at most; 0 for no limit.
         batch: images of an iteration.
         pixels: of an image.
         seeds: how many networks, side by side; the one with the least loss on held-out images is reported.
@@ -56,6 +66,7 @@ class PixelSettings:
     iterations: int = 100_000
     check_every: int = 1000
     patience: int = 10
+    network_seconds: float = 0.0
     batch: int = 128
     pixels: int = 784
     seeds: int = 2
@@ -102,7 +113,9 @@ class PixelTable(ReplicaStudy):
 
     def compute(self, case: StudyCase, data: Place) -> Computed:
         settings: PixelSettings = case.settings
-        outcomes = data.train(case, settings.trials(), replicas=settings.seeds, precision=data.precision)
+        until = time.monotonic() + settings.network_seconds if settings.network_seconds else None
+        told: dict[str, Any] = {"replicas": settings.seeds, "precision": data.precision, "until": until}
+        outcomes = data.train(case, settings.trials(), **told)
         chosen = min(outcomes, key=lambda outcome: outcome.loss)
         sizes = {"inputs": 1, "classes": 10, "depth": settings.depth, "width": settings.width}
         counts = {count: orthogonal_parameters(**sizes, count=count) for count in ("true", "thesis")}
@@ -114,16 +127,16 @@ class PixelTable(ReplicaStudy):
 
     def sheet(self, measured: Sequence[Studied], request: Request) -> Sheet:
         columns = ["layers x channels", "whose", "parameters", "as printed", "test accuracy %", "all runs %"]
-        columns += ["iterations", "seconds"]
+        columns += ["iterations", "ended", "seconds"]
         rows = []
         for one in measured:
             found, (size, published) = one.found, PUBLISHED[one.line.row]
             runs = ", ".join(f"{100 * accuracy:.2f}" for accuracy in found["accuracies"])
-            many = ", ".join(map(str, found["iterations"]))
-            ours = [f"{found['true']:,}", f"{found['thesis']:,}", f"{100 * found['accuracy']:.2f}", runs, many]
+            many = [", ".join(map(str, found["iterations"])), ", ".join(ENDED[reason] for reason in found["reasons"])]
+            ours = [f"{found['true']:,}", f"{found['thesis']:,}", f"{100 * found['accuracy']:.2f}", runs, *many]
             rows.append([one.line.row, "ours", *ours, f"{one.seconds:.0f}"])
             whose = "published (not comparable)" if request.smoke else "published"
-            rows.append([one.line.row, whose, "-", size, f"{published:.1f}", "-", "-", "-"])
+            rows.append([one.line.row, whose, "-", size, f"{published:.1f}", "-", "-", "-", "-"])
         return Sheet(columns, rows, 2)
 
     def notes(self, measured: Sequence[Studied]) -> list[str]:

@@ -20,7 +20,7 @@ SMOKE_EPOCHS = 3
 
 @dataclass(frozen=True)
 class Pace:
-    """How long an epoch takes, roughly: for planning, not for comparing.
+    """How long an epoch takes, or a run without epochs, roughly: for planning, not for comparing.
 
     Args:
         gpu: seconds on one H200.
@@ -191,8 +191,9 @@ class Recipe(ABC):
         """
         steps = self.steps(self.complete(request))
         if not self.paces:
-            hours = len(steps) * self.seconds / 3600
-            return Cost(runs=len(steps), epochs=0, gpu=hours, cpu=hours)
+            took = [self.pace_of(step) for step in steps]
+            hours = {place: sum(getattr(pace, place) for pace in took) / 3600 for place in ("gpu", "cpu")}
+            return Cost(runs=len(steps), epochs=0, **hours)
         cases: list[Any] = [step for step in steps if hasattr(step, "settings")]
         paces = [(case.settings.epochs, self.paces[case.line.size]) for case in cases]
         return Cost(
@@ -201,6 +202,14 @@ class Recipe(ABC):
             gpu=sum(epochs * pace.gpu for epochs, pace in paces) / 3600,
             cpu=sum(epochs * pace.cpu for epochs, pace in paces) / 3600,
         )
+
+    def pace_of(self, step: Any) -> Pace:
+        """How long a run takes that has no epochs.
+
+        Args:
+            step: which.
+        """
+        return Pace(self.seconds, self.seconds)
 
     def _check_overrides(self, request: Request) -> None:
         if not request.overrides:

@@ -78,7 +78,7 @@ class Studied(Made):
 
     def __str__(self) -> str:
         plain = {name: value for name, value in self.found.items() if type(value) in (int, float)}
-        told = [f"{name.replace('_', ' ')} {value:.4g}" for name, value in list(plain.items())[:_TOLD]]
+        told = [f"{name.replace('_', ' ')} {_short(value)}" for name, value in list(plain.items())[:_TOLD]]
         return ", ".join([*told, f"{self.seconds:.1f} s"])
 
     def numbers(self) -> dict[str, Any]:
@@ -253,10 +253,19 @@ def means(measured: Sequence[Studied]) -> dict[tuple[str, str], dict[str, Mean]]
     }
 
 
-def verdicts(claims: Sequence[tuple[str, bool]]) -> list[str]:
+def verdicts(claims: Sequence[tuple[str, bool | None]]) -> list[str]:
     """Claims as sentences of notes.
 
-    >>> verdicts([("2 > 1", True), ("1 > 2", False)])
-    ['2 > 1: holds.', '1 > 2: DOES NOT HOLD.']
+    Args:
+        claims: what is claimed, and whether it holds; None where what was found does not tell.
+
+    >>> verdicts([("2 > 1", True), ("1 > 2", False), ("x > 2", None)])
+    ['2 > 1: holds.', '1 > 2: DOES NOT HOLD.', 'x > 2: undecided.']
     """
-    return [f"{text}: {'holds' if holds else 'DOES NOT HOLD'}." for text, holds in claims]
+    words = {True: "holds", False: "DOES NOT HOLD", None: "undecided"}
+    return [f"{text}: {words[holds]}." for text, holds in claims]
+
+
+def _short(number: float) -> str:
+    """Whole numbers as they are, others with four digits."""
+    return str(number) if isinstance(number, int) else f"{number:.4g}"

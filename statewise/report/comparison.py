@@ -16,7 +16,10 @@ NOT_COMPARABLE = (
     "SMOKE RUN: a tiny network on an embedded text. It shows that everything runs; the published numbers belong to "
     "another network and another text, and nothing here can be compared with them."
 )
-TINY = "SMOKE RUN: tiny networks on tiny data. It shows that everything runs, and nothing else."
+TINY = (
+    "SMOKE RUN: tiny networks on tiny data. It shows that everything runs, and nothing else. What is told below of "
+    "sizes and examples is told of the full run."
+)
 
 
 def compare_with_published(outcome: Outcome) -> Table:

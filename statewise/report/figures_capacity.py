@@ -36,7 +36,12 @@ def plot_capacity(
         axes.set(xlabel=called)
         axes.grid(visible=True, alpha=0.3)
     panels[0].set(ylabel=hardness)
-    panels[0].set_xscale("log", base=2)  # budgets are powers of two
+    sizes = [network.parameters for network in result.networks]
+    if sizes and max(sizes) > 1.5 * min(sizes):
+        panels[0].set_xscale("log", base=2)  # budgets are powers of two
+    elif sizes:
+        # One budget: networks differ by what a whole channel costs, which is not to look like much.
+        panels[0].set_xlim(0.5 * min(sizes), 1.5 * max(sizes))
     panels[0].legend(fontsize="small")
     if title:
         figure.suptitle(title)
@@ -85,9 +90,13 @@ def plot_against_size(found: Mapping[str, Mapping[str, tuple[int, int, float]]],
             marker = "o" if number == 0 else "x"
             axes.plot(places, [each[2] for each in networks.values()], marker, color=f"C{number}", label=whose)
             for name, each in networks.items():
-                axes.annotate(name, (each[which], each[2]), textcoords="offset points", xytext=(6, 4), fontsize="small")
+                # Those of one accuracy lie side by side: ours are named to the left, the others to the right.
+                offset = {"xytext": (6, 4)} if number else {"xytext": (-6, -8), "ha": "right"}
+                axes.annotate(name, (each[which], each[2]), textcoords="offset points", fontsize="small", **offset)
+        axes.margins(x=0.2)
         axes.set(xlabel=called)
         axes.grid(visible=True, alpha=0.3)
     panels[0].set(ylabel="test accuracy, %", xscale="log")
+    panels[0].tick_params(axis="x", which="minor", labelsize="x-small")  # or they run into each other
     panels[0].legend(fontsize="small")
     return saved(figure, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from statewise.sweep.tries import Try
@@ -60,6 +61,25 @@ class NetworkCapacity:
         if self.bound is None or self.bound.value != above:
             return "unfinished"
         return self.bound.verdict if self.bound.verdict in ("capped", "broken") else ""
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the most that the capacity can be with runs of this many iterations; -1 for no value at all.
+
+        What more time, but no more iterations, could find out is not known. What is harder than an unsolved value is
+        taken for unsolved too, as the search does; without such a value the most is infinite.
+        """
+        least = -1.0 if self.capacity is None else float(self.capacity)
+        decided = (
+            each.value
+            for each in self.tries
+            if each.value > least and not each.out_of_time and each.verdict in ("failed", "capped")
+        )
+        unsolved = min(decided, default=None)
+        if unsolved is None:
+            return least, inf
+        place = self.values.index(unsolved)
+        return least, float(self.values[place - 1]) if place else -1.0
 
     @property
     def exceptions(self) -> list[int]:

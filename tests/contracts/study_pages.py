@@ -24,33 +24,36 @@ class StudyPageContract:
     def text(self) -> str:
         return (RESULTS / f"{self.page}.md").read_text(encoding="utf-8")
 
-    def section(self, recipe: str) -> str:
-        return self.text().partition(f"\n## {find_recipe(recipe).title}\n")[2].partition("\n## ")[0]
+    def section(self, result: dict[str, Any]) -> str:
+        title = ": ".join(filter(None, (find_recipe(result["recipe"]).title, result.get("part"))))
+        found = self.text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        assert found, title
+        return found
 
     def test_tables_are_those_of_the_runs(self) -> None:
-        for name, result in made(self.page).items():
-            lines = [line for line in self.section(name).splitlines() if line.startswith("|")]
+        for result in made(self.page).values():
+            lines = [line for line in self.section(result).splitlines() if line.startswith("|")]
             rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-            sheet = find_recipe(name).sheet(finished(result), request(result))
+            sheet = find_recipe(result["recipe"]).sheet(finished(result), request(result))
             assert rows[0] == sheet.columns
             assert rows[2:] == sheet.rows
 
     def test_notes_and_claims_are_those_of_the_runs(self) -> None:
-        for name, result in made(self.page).items():
-            said = self.section(name)
-            for note in find_recipe(name).notes(finished(result)):
+        for result in made(self.page).values():
+            said = self.section(result)
+            for note in find_recipe(result["recipe"]).notes(finished(result)):
                 assert note in said
 
     def test_every_table_has_its_command_time_and_machine(self) -> None:
-        for name, result in made(self.page).items():
-            said = self.section(name)
+        for result in made(self.page).values():
+            said = self.section(result)
             for each in (result["command"], result["time"], result["device"], result["versions"]["torch"]):
                 assert each in said
             assert result["request"]["scale"] == "full"
             assert result["failed"] == {}
 
     def test_all_studies_are_there_and_no_path_of_a_machine(self) -> None:
-        assert set(made(self.page)) == self.recipes
+        assert {result["recipe"] for result in made(self.page).values()} == self.recipes
         assert not re.search(r"/(tmp|home|root|work)\b", json.dumps(made(self.page)) + self.text())
 
     def test_pictures_that_are_shown_exist(self) -> None:
@@ -60,9 +63,11 @@ class StudyPageContract:
 
 @cache
 def made(page: str) -> dict[str, dict[str, Any]]:
-    """The results that a page is made of, by recipe."""
+    """The results that a page is made of, by recipe; where one was made in parts, by ``recipe: part``."""
     kept = json.loads((RESULTS / f"{page}.json").read_text(encoding="utf-8"))["results"]
-    return {result["recipe"]: result for result in kept}
+    found = {": ".join(filter(None, (result["recipe"], result.get("part")))): result for result in kept}
+    assert len(found) == len(kept)
+    return found
 
 
 def request(result: dict[str, Any]) -> Request:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from capacities import bounded
 from statewise.data import CopyingMemory
 from statewise.errors import ArgumentError
 from statewise.recipes import (
@@ -26,6 +27,8 @@ from statewise.recipes.results import write_results
 from statewise.recipes.studies import Studied
 from statewise.report import compare_with_published
 from statewise.report.pictures import draw_pictures
+from statewise.sweep.network_capacity import NetworkCapacity
+from statewise.sweep.trial import REASONS
 
 FIGURES = [recipe.name for recipe in memory_capacity.RECIPES]
 
@@ -94,6 +97,13 @@ def test_settings_can_be_others_and_mistakes_are_told(tmp_path: Path) -> None:
             run("depth-memory/reduced", tmp_path / "x", overrides=((told, 2),))
 
 
+def searched(network: NetworkCapacity, size: str) -> Studied:
+    found = network.describe()
+    own = {"budget": int(size), "search_seconds": found["seconds"]}
+    del found["size"]  # a line has a size of its own
+    return made(f"depth{network.depth}", size, **found, **own)
+
+
 def test_the_reduced_study_is_the_known_one() -> None:
     settings = memory_depth.DepthSettings()
     assert [replace(settings, depth=depth).width for depth in (1, 2, 3)] == [28, 17, 14]
@@ -112,15 +122,16 @@ def test_claims_of_depths_hold_and_fail_by_their_medians() -> None:
 
 def test_the_order_of_depths_is_judged_size_by_size() -> None:
     def three(size: str, *capacities: int | None) -> list[Studied]:
-        return [made(f"depth{n}", size, depth=n, capacity=each) for n, each in enumerate(capacities, start=1)]
+        networks = [bounded(n, each) for n, each in enumerate(capacities, start=1)]
+        return [searched(network, size) for network in networks]
 
-    answers = dict(memory_capacity.order([*three("8192", None, 0, 50), *three("16384", 50, 0, 100)]))
-    assert answers == {
-        "8192 parameters: depth 3 (50) >= depth 2 (0) >= depth 1 (none)": True,
-        "16384 parameters: depth 3 (100) >= depth 2 (0) >= depth 1 (50)": False,
-    }
-    assert memory_capacity.order([made("depth1", depth=1, capacity=1)]) == []
-    assert [holds for _, holds in memory_capacity.order(three("8192", None, None, None))] == [False]
+    figure = find_recipe(FIGURES[0])
+    told = figure.notes([*three("8192", None, 0, 50), *three("16384", 50, 0, 100)])[1:]
+    assert told == [
+        "8192 parameters: depth 3 (50) >= depth 2 (0) >= depth 1 (none): holds.",
+        "16384 parameters: depth 3 (100) >= depth 2 (0) >= depth 1 (50): DOES NOT HOLD.",
+    ]
+    assert figure.notes([replace(one, smoke=True) for one in three("8192", None, 0, 50)])[1:] == []
 
 
 def test_accuracies_of_pixels_are_held_against_the_printed_ones() -> None:
@@ -153,3 +164,14 @@ def test_the_file_of_the_results_keeps_the_size_of_a_line(tmp_path: Path) -> Non
     (kept,) = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["runs"]
     assert kept["size"] == "8192"
     assert kept["budget"] == 600  # of a smoke run
+    assert 0 < kept["search_seconds"] <= kept["seconds"], "a search that went on would have more"
+
+
+def test_pixels_end_by_the_clock_and_say_so(tmp_path: Path) -> None:
+    # A billion iterations, of which the clock allows those until the first look.
+    overrides = (("iterations", 10**9), ("network_seconds", 1e-6))
+    outcome = run("depth-memory/tableC1", tmp_path, rows=("1x256",), overrides=overrides)
+    assert outcome.measured[0].found["reasons"] == ["stopped"]
+    ours = compare_with_published(outcome).rows[0]
+    assert "out of time" in ours
+    assert set(memory_pixels.ENDED) == set(REASONS)

@@ -1,29 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from capacities import tried
 from statewise.report.figures_capacity import plot_capacity
 from statewise.sweep.capacity_result import CapacityResult
 from statewise.sweep.network_capacity import NetworkCapacity
-from statewise.sweep.trial import Outcome
-from statewise.sweep.tries import Run, Try
 
 pytest.importorskip("matplotlib")
-
-
-def tried(value: int, accuracy: float) -> Try:
-    outcome = Outcome(
-        accuracy=accuracy,
-        loss=0.1,
-        best_iteration=1,
-        iterations=1,
-        reason="converged",
-        seconds=1.0,
-        orthogonality=0.0,
-    )
-    return Try(value=value, runs=(Run(lr=1e-3, lr_recurrent=1e-4, seed=0, folder="run", outcome=outcome),))
 
 
 def network(depth: int, width: int, *solved: bool) -> NetworkCapacity:
@@ -55,3 +42,14 @@ def test_both_panels_have_a_line_for_each_depth_and_marks_for_what_is_open(tmp_p
         assert drawn[("C1", "o")] == drawn[("C1", "^")] == [(places[2], 20)]
         assert not drawn.get(("C0", "^"))
         assert ("C1", "x") not in drawn
+
+
+def test_one_budget_has_labels_on_its_axis_and_its_networks_lie_close(tmp_path: Path) -> None:
+    networks = tuple(replace(network(depth, 8, True, False), parameters=16000 + 100 * depth) for depth in (1, 2, 3))
+    left, _ = plot_capacity(CapacityResult(search={}, networks=networks)).axes
+    least, most = left.get_xlim()
+    assert any(least <= tick <= most for tick in left.get_xticks())
+    assert 200 < (most - least) / 50
+    assert left.get_xscale() == "linear"
+    wide = (network(1, 8, True), network(1, 80, True))
+    assert plot_capacity(CapacityResult(search={}, networks=wide)).axes[0].get_xscale() == "log"
