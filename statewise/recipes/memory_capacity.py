@@ -121,7 +121,7 @@ class CapacityFigure(ReplicaStudy):
     rows = ROWS
     usual_rows = ROWS
     usual_seeds = 3
-    seconds = 600.0  # that it may take; small networks on an accelerator take half of it
+    seconds = CapacitySettings.network_seconds  # that it may take; small networks on an accelerator take half of it
 
     def __init__(
         self, name: str, title: str, task: MemoryTask, values: tuple[int, ...], sizes: tuple[int, ...], measure: str

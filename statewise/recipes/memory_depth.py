@@ -9,6 +9,7 @@ from typing import Any
 from statewise.data.copying_memory import CopyingMemory
 from statewise.memory.budget import orthogonal_parameters, width_within
 from statewise.recipes.lines import Line, Sheet
+from statewise.recipes.recipe import Pace
 from statewise.recipes.replica_studies import Place, ReplicaStudy, spread
 from statewise.recipes.request import Request
 from statewise.recipes.studies import Computed, Studied, StudyCase, verdicts
@@ -94,7 +95,9 @@ class DepthStudy(ReplicaStudy):
     usual_rows = rows
     sizes = ("1024",)
     usual_seeds = 5
-    seconds = 92.0
+
+    def pace_of(self, step: StudyCase) -> Pace:
+        return Pace(gpu=9, cpu=92)
 
     def settings(self, line: Line, *, smoke: bool) -> DepthSettings:
         depth, budget = int(line.row.removeprefix("depth")), int(line.size)

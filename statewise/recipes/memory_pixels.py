@@ -13,6 +13,7 @@ import torch
 from statewise.data.permuted_pixels import PermutedPixels, PixelSet, permuted_pixels
 from statewise.memory.budget import orthogonal_parameters
 from statewise.recipes.lines import Line, Sheet
+from statewise.recipes.recipe import Pace
 from statewise.recipes.replica_studies import Place, ReplicaStudy, spread
 from statewise.recipes.request import Request
 from statewise.recipes.studies import Computed, Studied, StudyCase, verdicts
@@ -27,6 +28,15 @@ PUBLISHED = {
     "1x512": ("137K", 96.6),
     "3x256": ("167K", 97.2),
     "1x600": ("187K", 96.8),
+}
+#: Of two networks until they settle, after 25,000 iterations or so; the wide ones by the size of their matrices.
+PACES = {
+    "2x128": Pace(gpu=250, cpu=30_000),
+    "1x256": Pace(gpu=300, cpu=45_000),
+    "1x360": Pace(gpu=600, cpu=90_000),
+    "1x512": Pace(gpu=1000, cpu=180_000),
+    "3x256": Pace(gpu=600, cpu=150_000),
+    "1x600": Pace(gpu=1400, cpu=250_000),
 }
 WITHIN = 0.5
 SMOKE_PIXELS = 9
@@ -98,7 +108,6 @@ class PixelTable(ReplicaStudy):
     usual_rows = ("2x128", "1x256", "3x256")
     sizes = ("mnist",)
     usual_seeds = 2
-    seconds = 3600.0
     exact = False
 
     def settings(self, line: Line, *, smoke: bool) -> PixelSettings:
@@ -107,6 +116,9 @@ class PixelTable(ReplicaStudy):
             return PixelSettings(depth=depth, width=width)
         small = {"pixels": SMOKE_PIXELS, "iterations": 4, "check_every": 2, "batch": 4}
         return PixelSettings(depth=depth, width=6, **small)
+
+    def pace_of(self, step: StudyCase) -> Pace:
+        return PACES[step.line.row]
 
     def load(self, request: Request, *, data: Path | str | None, device: torch.device) -> PermutedPixels:
         return _tiny() if request.smoke else permuted_pixels(data=data, device=device)

@@ -175,3 +175,16 @@ def test_pixels_end_by_the_clock_and_say_so(tmp_path: Path) -> None:
     ours = compare_with_published(outcome).rows[0]
     assert "out of time" in ours
     assert set(memory_pixels.ENDED) == set(REASONS)
+
+
+def test_costs_follow_rows_and_sizes() -> None:
+    pixels, conjecture = find_recipe("depth-memory/tableC1"), find_recipe("depth-memory/conjecture")
+    assert set(memory_pixels.PACES) == set(memory_pixels.PUBLISHED)
+    few, many = (pixels.cost(Request(rows=rows)) for rows in (("2x128",), ("2x128", "3x256")))
+    assert 0 < few.gpu < few.cpu
+    assert many.runs == 2
+    assert many.gpu == pytest.approx(few.gpu + memory_pixels.PACES["3x256"].gpu / 3600)
+    small, large = (conjecture.cost(Request(sizes=(size,))) for size in ("small", "large"))
+    assert small.cpu < large.cpu / 10
+    delay = find_recipe("depth-memory/figure3.1-delay").cost(Request())
+    assert delay.gpu == pytest.approx(3 * memory_capacity.CapacitySettings().network_seconds / 3600)
