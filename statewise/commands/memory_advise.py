@@ -14,6 +14,7 @@ from statewise.commands.whole_numbers import whole_numbers
 from statewise.errors import ArgumentError
 from statewise.memory.advise import DEPTHS, Advice, advise, rank_text
 from statewise.memory.budget import COUNTS
+from statewise.memory.telling import told_in_json
 from statewise.report.tables import Table
 from statewise.train.telling import say
 
@@ -57,13 +58,21 @@ def run(arguments: Any, console: Console) -> None:
         name = error.where.removeprefix("advise.")
         raise error.told(where=f"--{name}".replace("----", "--")) from None
     if arguments.format == "json":
-        pairs = [asdict(pair) for pair in found.pairs]
-        told = {"budget": found.budget, "count": found.count, "pairs": pairs, "best": found.best.depth}
-        say(console, json.dumps({**told, "sentence": found.sentence}, indent=2))
+        told = {
+            "budget": found.budget,
+            "count": found.count,
+            "pairs": [{**asdict(pair), "most": pair.most, "known": pair.known} for pair in found.pairs],
+            "left_out": found.left_out,
+            "best": found.best.depth,
+            "may_have_more": found.rivals,
+            "sentence": found.sentence,
+        }
+        say(console, json.dumps(told_in_json(told), indent=2))
         return
     notes = [
         "at least: proved for one layer and for two (Theorem 1); * by the repaired conjecture, which is not proved. "
-        "U1: what the state can hold; U2: what the End can tell apart. No weights reach more than the lesser of them.",
+        "U1: what the state can hold; U2: what the End can tell apart. No weights reach more than the lesser of them, "
+        "or than U1 made sharper, if that is less. Numbers from a thousand million on are rounded down.",
         *(f"Depth {pair.depth}: {pair.warning}." for pair in found.pairs if pair.warning),
         *(f"Depth {depth}: the budget has not one channel for it." for depth in found.left_out),
         found.sentence,
@@ -75,4 +84,4 @@ def run(arguments: Any, console: Console) -> None:
 def _row(pair: Advice) -> tuple[str, ...]:
     least = rank_text(pair.least) + ("" if pair.proved else "*")
     bounds = (pair.most, pair.state_bound, pair.end_cap)
-    return str(pair.depth), str(pair.width), f"{pair.parameters:,}", least, *map(rank_text, bounds)
+    return str(pair.depth), f"{pair.width:,}", f"{pair.parameters:,}", least, *map(rank_text, bounds)

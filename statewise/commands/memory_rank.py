@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import Any
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands.memory_rank_options import ALL, SIZES, check_alone, check_given, shapes_of_batches, smaller
 from statewise.commands.shared import command_parser
 from statewise.commands.whole_numbers import whole_numbers
 from statewise.errors import ArgumentError
 from statewise.files import write_atomically
-from statewise.memory.advise import Advice, rank_text, shape_advice
+from statewise.memory.advise import MOST_STEPS, Advice, rank_text, shape_advice
 from statewise.memory.drawing_svg import network_svg
 from statewise.memory.elimination import BACKENDS
 from statewise.memory.generic import STARTS, GenericRank, generic_rank
@@ -24,16 +26,17 @@ from statewise.memory.rank_table_cases import BATCHES, Shape
 from statewise.memory.rank_table_rows import RankRow
 from statewise.memory.row_space import shallow_rank
 from statewise.memory.sampled import sampled_rank
+from statewise.memory.telling import told_in_json
 from statewise.memory.tensor_network_build import circuit_network
 from statewise.memory.tensor_network_counts import network_counts
 from statewise.memory.tensor_network_dot import network_dot
 from statewise.report.tables import Table
 from statewise.train.telling import say
 
-ALL = "all"
 MOST_DRAWN = 3000  # nodes of a drawing
-_SIZES = ("inputs", "width", "steps")
-_ASKED = ("generic_rank", "shallow_rank", "sampled_rank", "rank_table")  # whose arguments the options are
+MOST_SHAPES = 10_000  # of a table
+#: Whose arguments the options are.
+_ASKED = ("generic_rank", "shallow_rank", "sampled_rank", "rank_table", "shape_advice")
 
 
 def parser() -> ArgumentParser:
@@ -46,7 +49,7 @@ def parser() -> ArgumentParser:
     add("--inputs", type=str, help="M, how many symbols there are, one-hot")
     add("--width", type=str, help="R, the channels of each layer")
     add("--steps", type=str, help="T, the length of the sequences")
-    add("--depth", type=int, required=True, help="L, the number of layers")
+    add("--depth", type=int, help="L, the number of layers; always needed")
     add("--split", type=str, help=f"how many steps are the Start, or {ALL}; else half of an even T")
     add("--batch", type=str, help=f"a table of shapes instead: {', '.join(BATCHES)}, or several")
     add("--samples", type=int, help="continuous inputs instead of symbols: a lower bound from a table of so many drawn "
@@ -54,8 +57,8 @@ def parser() -> ArgumentParser:
     add("--runs", type=int, default=2, help="with other primes and weights, until the rank is proved")
     add("--seed", type=int, default=0, help="of the weights of the first run")
     add("--start", choices=STARTS, default="ones", help="WH h0 = 1, or a start that is drawn")
-    add("--backend", choices=BACKENDS, default="auto", help="of the elimination")
-    add("--jobs", type=int, default=1, help="of a table: processes, each with one thread")
+    add("--backend", choices=BACKENDS, default="auto", help="of the elimination; one layer alone has none")
+    add("--jobs", type=int, help="of a table: processes, each with one thread; else 1")
     add("--out", type=str, help="of a table: a file of JSON lines, in which the same command goes on")
     add("--draw", type=str, help="of one shape: a file.svg or file.dot for its tensor network")
     add("--format", choices=("text", "json"), default="text", help="how the answer is printed")
@@ -76,25 +79,24 @@ def run(arguments: Any, console: Console) -> None:
         if place in _ASKED and name in vars(arguments):
             raise error.told(where=f"--{name}") from None
         if error.where == "the table of Start and End":
-            raise error.told(remedy="--samples 1000 needs no such table: a lower bound, on any inputs.") from None
+            raise error.told(remedy=smaller(arguments)) from None
         raise
 
 
 def _run(asked: Any, console: Console) -> None:
+    check_given(asked)
     if asked.batch is not None:
-        given = [name for name in (*_SIZES, "split", "samples") if getattr(asked, name) is not None]
-        if given:
-            got = " and ".join(f"--{name}" for name in given)
-            raise ArgumentError(where="--batch", got=f"{got} with it", wanted="the shapes of the batch alone")
-        _table(asked, _batches(asked.batch), console)
+        _table(asked, shapes_of_batches(asked.batch), console)
         return
-    for name in _SIZES:
-        if getattr(asked, name) is None:
-            remedy = "For example: statewise memory rank --inputs 6 --width 5 --steps 4 --depth 3"
-            raise ArgumentError(where=f"--{name}", got="nothing", wanted="a whole number, or --batch", remedy=remedy)
-    sizes = [whole_numbers(getattr(asked, name), where=f"--{name}") for name in _SIZES]
+    sizes = [whole_numbers(getattr(asked, name), where=f"--{name}") for name in SIZES]
+    for name, numbers in zip(SIZES, sizes, strict=True):
+        if min(numbers) < 1:
+            raise ArgumentError(where=f"--{name}", got=min(numbers), wanted="whole numbers of at least 1")
+    count = math.prod(map(len, sizes))
+    if count > MOST_SHAPES:
+        raise ArgumentError(where="--inputs", got=f"{count:,} shapes in all", wanted=f"at most {MOST_SHAPES:,}")
     shapes = [Shape(*shape) for shape in product(*sizes)]
-    if len(shapes) > 1:
+    if count > 1:
         for name in ("split", "samples"):
             if getattr(asked, name) is not None:
                 got = getattr(asked, name)
@@ -102,19 +104,12 @@ def _run(asked: Any, console: Console) -> None:
         if odd := [steps for steps in sizes[2] if steps % 2]:
             raise ArgumentError(where="--steps", got=odd[0], wanted="even numbers, or one shape with --split")
         _table(asked, shapes, console)
-    elif asked.split == ALL:
+        return
+    check_alone(asked)
+    if asked.split == ALL:
         _profile(asked, shapes[0], console)
     else:
         _single(asked, shapes[0], console)
-
-
-def _batches(text: str) -> list[Shape]:
-    shapes: list[Shape] = []
-    for name in (entry.strip() for entry in text.split(",")):
-        if name not in BATCHES:
-            raise ArgumentError(where="--batch", got=name, wanted=f"some of {', '.join(BATCHES)}")
-        shapes += BATCHES[name]
-    return shapes
 
 
 def _rank(asked: Any, shape: Shape, split: int | None) -> GenericRank:
@@ -127,26 +122,40 @@ def _rank(asked: Any, shape: Shape, split: int | None) -> GenericRank:
 
 
 def _single(asked: Any, shape: Shape, console: Console) -> None:
-    if asked.out is not None:
-        raise ArgumentError(where="--out", got="one shape", wanted="a table: several shapes, or --batch")
-    split = None if asked.split is None else whole_numbers(asked.split, where="--split")[0]
+    split = None if asked.split is None else int(asked.split)
     if asked.draw is not None:
         _check_drawn(Path(asked.draw), shape, asked.depth)
     found = _rank(asked, shape, split)
-    bounds = shape_advice(
-        depth=asked.depth, width=shape.width, inputs=shape.inputs, steps=shape.steps, split=found.split
-    )
+    bounds = None  # all but U1 are of words, and over very many steps they have millions of digits
+    if asked.samples is None and shape.steps <= MOST_STEPS:
+        bounds = shape_advice(**shape._asdict(), depth=asked.depth, split=found.split)
     if asked.draw is not None:
         _draw(Path(asked.draw), shape, asked.depth)
     if asked.format == "json":
-        told = {**asdict(found), "proved": found.proved, "sentence": found.sentence, "bounds": asdict(bounds)}
-        say(console, json.dumps(told, indent=2))
+        told = {
+            **_told(found),
+            "bounds": None if bounds is None else _told_bounds(found, bounds),
+            "drawing": asked.draw,
+        }
+        say(console, json.dumps(told_in_json(told), indent=2))
         return
     say(console, found.describe())
-    if asked.samples is None:  # all bounds but U1 are of words
+    if bounds is not None:
         say(console, "\n".join(_compared(found, bounds)))
     if asked.draw is not None:
         say(console, f"Tensor network: {asked.draw}")
+
+
+def _told(found: GenericRank) -> dict[str, Any]:
+    """A rank for programs."""
+    return {**asdict(found), "proved": found.proved, "sentence": found.sentence}
+
+
+def _told_bounds(found: GenericRank, bounds: Advice) -> dict[str, Any]:
+    """The bounds for programs, with the same words on them as people get."""
+    numbers = {**asdict(bounds), "most": bounds.most, "least_is": _held(found.rank, bounds.least, bounds)}
+    del numbers["parameters"]  # nobody counted them
+    return {**numbers, "printed_is": _held(found.rank, bounds.printed, bounds)}
 
 
 def _compared(found: GenericRank, bounds: Advice) -> list[str]:
@@ -181,9 +190,9 @@ def _profile(asked: Any, shape: Shape, console: Console) -> None:
     """The rank at every split."""
     ranks = [_rank(asked, shape, split) for split in range(1, shape.steps)]
     if asked.format == "json":
-        say(console, json.dumps([asdict(one) for one in ranks], indent=2))
+        say(console, json.dumps(told_in_json([_told(one) for one in ranks]), indent=2))
         return
-    rows = [(str(one.split), str(one.rank), str(one.upper), "yes" if one.proved else "no") for one in ranks]
+    rows = [(str(one.split), str(one.rank), rank_text(one.upper), "yes" if one.proved else "no") for one in ranks]
     title = f"M = {shape.inputs}, R = {shape.width}, T = {shape.steps}, L = {asked.depth}"
     Table(columns=("Start", "rank", "at most", "proved"), rows=rows, left=0, title=title).print(console)
 
@@ -201,7 +210,7 @@ def _table(asked: Any, shapes: list[Shape], console: Console) -> None:
         shapes,
         depth=asked.depth,
         path=asked.out,
-        jobs=asked.jobs,
+        jobs=1 if asked.jobs is None else asked.jobs,
         runs=asked.runs,
         seed=asked.seed,
         start=asked.start,
@@ -210,7 +219,8 @@ def _table(asked: Any, shapes: list[Shape], console: Console) -> None:
     )
     if asked.format == "json":
         rows = [{**asdict(row), "verdict": row.verdict, "certain": row.certain} for row in table.rows]
-        say(console, json.dumps({"depth": table.depth, "sentence": table.sentence, "rows": rows}, indent=2))
+        told = {"depth": table.depth, "sentence": table.sentence, "rows": rows, "kept": asked.out}
+        say(console, json.dumps(told_in_json(told), indent=2))
         return
     columns = ("M", "R", "T", "rank", "conjecture", "repaired", "U1", "U2", "verdict")
     notes = [table.sentence, *([f"Kept: {asked.out}"] if asked.out else [])]
@@ -227,6 +237,8 @@ def _check_drawn(path: Path, shape: Shape, depth: int) -> None:
     """Refuse what cannot be drawn before anything is computed."""
     if path.suffix not in (".svg", ".dot"):
         raise ArgumentError(where="--draw", got=str(path), wanted="a file.svg or a file.dot")
+    if path.is_dir():
+        raise ArgumentError(where="--draw", got=f"{path}, a folder", wanted="a file.svg or a file.dot")
     if min(shape.steps, depth) < 1:
         return  # the rank has its own words for it
     nodes = network_counts(steps=shape.steps, depth=depth).nodes

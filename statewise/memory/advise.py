@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from statewise.errors import ArgumentError
 from statewise.memory.budget import orthogonal_parameters, width_within
-from statewise.memory.counts import (
-    conjecture,
-    end_cap,
-    repaired_conjecture,
-    split_of,
-    start_cap,
-    state_bound,
-    theorem1,
-)
+from statewise.memory.counts import conjecture, end_cap, repaired_conjecture, start_cap, state_bound, theorem1
 from statewise.memory.sharper_bound import sharper_state_bound
+from statewise.memory.split import split_of
+from statewise.memory.telling import counted, listed, rank_text
+from statewise.memory.whole import whole
+
+__all__ = ["DEPTHS", "Advice", "Advised", "advise", "rank_text", "shape_advice"]
 
 DEPTHS = (1, 2, 3, 4)
+#: Bounds over more steps have millions of digits.
+MOST_STEPS = 10**6
+_SYMBOLS = (
+    "It is how many symbols there are; where there is only one, nothing is to be remembered. Numbers, such as pixels, "
+    "are no symbols: sampled_rank, or statewise memory rank --samples, is about these."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,7 @@ class Advice:
         proved: whether ``least`` is a theorem (Ziv 2019, Theorem 1); else it is the repaired conjecture.
         printed: what the conjecture asks for as printed; more than ``end_cap`` where it is false.
         state_bound: U1, from the size of the state.
+        sharper: U1 made sharper, see :func:`~statewise.memory.sharper_bound.sharper_state_bound`.
         end_cap: U2, from what the End, or the Start if it is less, can tell apart on a finite alphabet.
         warning: what speaks against the pair; empty if nothing does.
     """
@@ -52,6 +55,7 @@ class Advice:
     proved: bool
     printed: int
     state_bound: int
+    sharper: int
     end_cap: int
     warning: str
 
@@ -59,11 +63,6 @@ class Advice:
     def most(self) -> int:
         """No weights reach more: the lesser of U2 and of U1, made sharper where that is possible."""
         return min(self.sharper, self.end_cap)
-
-    @property
-    def sharper(self) -> int:
-        """U1 made sharper, see :func:`~statewise.memory.sharper_bound.sharper_state_bound`."""
-        return sharper_state_bound(M=self.inputs, R=self.width, T=self.steps, L=self.depth, split=self.split)
 
     @property
     def known(self) -> bool:
@@ -93,16 +92,23 @@ class Advised:
         return max(self.pairs, key=lambda pair: (pair.least, -pair.depth))
 
     @property
+    def rivals(self) -> tuple[int, ...]:
+        """The other depths that may have more than the best has for certain: their upper bounds allow for it."""
+        best = self.best
+        return tuple(pair.depth for pair in self.pairs if pair is not best and pair.most > best.least)
+
+    @property
     def sentence(self) -> str:
         """The advice in one sentence."""
-        best, steps = self.best, self.pairs[0].steps
+        best, rivals = self.best, self.rivals
+        within = counted(self.budget, "parameter")
         known = "proved" if best.proved else "by the repaired conjecture, which is not proved"
-        rivals = [str(pair.depth) for pair in self.pairs if pair is not best and pair.most > best.least]
-        others = f" Upper bounds allow for more at depth {' and '.join(rivals)}." if rivals else ""
+        others = f" Upper bounds allow for more at depth {listed(rivals)}." if rivals else ""
         return (
-            f"Within {self.budget:,} parameters and over {steps:,} steps, depth {best.depth} with {best.width} "
-            f"channels has the largest bound from below: almost all its circuits have a separation rank of at least "
-            f"{rank_text(best.least)} ({known}).{others} What training finds of it is another matter."
+            f"Within {within} and over {counted(best.steps, 'step')}, depth {best.depth} with "
+            f"{counted(best.width, 'channel')} has the largest bound from below: almost all its circuits "
+            f"have a separation rank of at least {rank_text(best.least)} ({known}).{others} "
+            f"What training finds of it is another matter."
         )
 
 
@@ -135,22 +141,18 @@ def advise(
     >>> [(pair.depth, pair.width, rank_text(pair.least), pair.proved) for pair in found.pairs]
     [(1, 76, '76', True), (2, 48, '8.60e17', True), (3, 39, '8.79e45', False)]
     """
-    for depth in depths:
-        if depth < 1:
-            raise ArgumentError(where="advise.depths", got=depth, wanted="integers >= 1")
-    if not depths:
-        raise ArgumentError(where="advise.depths", got="none", wanted="at least one")
-    if inputs < 2:
-        raise ArgumentError(
-            where="advise.inputs",
-            got=inputs,
-            wanted="an integer >= 2: how many symbols there are",
-            remedy="Where there is only one, nothing is to be remembered. Numbers, such as pixels, are no symbols: "
-            "sampled_rank, or statewise memory rank --samples, is about these.",
-        )
-    start = split_of(steps, split, where="advise")
-    if not 0 < start < steps:
-        raise ArgumentError(where="advise.split", got=start, wanted=f"1 to {steps - 1} steps: two halves")
+    if not isinstance(depths, Sequence) or isinstance(depths, str) or not depths:
+        raise ArgumentError(where="advise.depths", got=depths, wanted="a list of at least one depth, such as (1, 2)")
+    depths = [whole(depth, where="advise.depths") for depth in depths]
+    budget, classes = whole(budget, where="advise.budget"), whole(classes, where="advise.classes")
+    try:
+        inputs = whole(inputs, where="advise.inputs", least=2)
+    except ArgumentError as error:
+        raise error.told(remedy=_SYMBOLS) from None
+    steps = whole(steps, where="advise.steps", least=2, most=MOST_STEPS)
+    if split is not None:
+        split = whole(split, where="advise.split", most=steps - 1)  # two halves, neither of them empty
+    start = split_of(steps, split, where="advise", name="steps")
     sizes: dict[str, Any] = {"inputs": inputs, "classes": classes, "count": count}
     pairs, left_out = list[Advice](), list[int]()
     for depth in sorted(set(depths)):
@@ -184,21 +186,15 @@ def shape_advice(
     >>> shape_advice(depth=3, width=5, inputs=6, steps=4).warning
     'R = 5 < M = 6: the End tells at most U2 = 30 words apart; the printed conjecture, 35, is false here'
     """
-    if inputs < 2:
-        raise ArgumentError(
-            where="advise.inputs",
-            got=inputs,
-            wanted="an integer >= 2: how many symbols there are",
-            remedy="Where there is only one, nothing is to be remembered. Numbers, such as pixels, are no symbols: "
-            "sampled_rank, or statewise memory rank --samples, is about these.",
-        )
-    start = split_of(steps, split, where="advise")
+    steps = whole(steps, where="shape_advice.steps", most=MOST_STEPS)
+    start = split_of(steps, split, where="shape_advice", name="steps")
     shape: dict[str, Any] = {"M": inputs, "R": width, "T": steps, "L": depth, "split": start}
     proved = depth == 1 or (depth == 2 and 2 * start == steps)
     printed = conjecture(**shape)
     cap = min(end_cap(**shape), start_cap(**shape))
     least = theorem1(**shape) if proved else repaired_conjecture(**shape)
-    most = min(cap, sharper_state_bound(**shape))
+    sharper = sharper_state_bound(**shape)
+    most = min(cap, sharper)
     return Advice(
         depth=depth,
         width=width,
@@ -210,6 +206,7 @@ def shape_advice(
         proved=proved,
         printed=printed,
         state_bound=state_bound(R=width, T=steps, L=depth, split=start),
+        sharper=sharper,
         end_cap=cap,
         warning=_warning(inputs, width, printed, cap, reached=least == most, proved=proved, binds=cap == most),
     )
@@ -227,16 +224,3 @@ def _warning(inputs: int, width: int, printed: int, cap: int, *, reached: bool, 
         whether = "" if proved else "if the repaired conjecture holds, "
         return f"{whether}the words of a half are all told apart: more depth or width cannot help over so few steps"
     return ""
-
-
-def rank_text(rank: int) -> str:
-    """A rank as a person reads it: short ones in full, long ones in powers of ten, rounded down.
-
-    >>> rank_text(12345), rank_text(3**50), rank_text(2**10_000)
-    ('12,345', '7.17e23', '1.99e3010')
-    """
-    if rank < 10**9:
-        return f"{rank:,}"
-    power = int((rank.bit_length() - 1) * math.log10(2))
-    power += rank >= 10 ** (power + 1)
-    return f"{rank // 10 ** (power - 2) / 100:.2f}e{power}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from statewise.errors import ArgumentError
-from statewise.memory.counts import split_of
 from statewise.memory.drawn import drawn_weights
 from statewise.memory.field import Field, Table, WideField
-from statewise.memory.grid import Weights
+from statewise.memory.grid import Weights, check_sizes
+from statewise.memory.split import split_of
 
 
 def proof_weights(
@@ -34,7 +34,7 @@ def proof_weights(
     >>> rank(grid_matrix(proof_weights(inputs=3, width=3, steps=4), steps=4, split=2), field)
     6
     """
-    half = split_of(steps, None, where="proof_weights")
+    half = split_of(steps, None, where="proof_weights", name="steps")
     exponent = half**2 + 1 if omega is None else omega
     if exponent <= half**2:
         raise ArgumentError(where="proof_weights.omega", got=exponent, wanted=f"more than (T/2)^2 = {half**2}")
@@ -70,8 +70,9 @@ def proof_matrix(weights: Weights, *, steps: int) -> Table:
     >>> proof_matrix(proof_weights(inputs=2, width=2, steps=2), steps=2).tolist()
     [[82, 90], [90, 6562]]
     """
-    field, half = weights.arithmetic, split_of(steps, None, where="proof_matrix")
+    field, half = weights.arithmetic, split_of(steps, None, where="proof_matrix", name="steps")
     letters = weights.inputs[0]
+    check_sizes(letters.shape[1], steps=2 * half, split=half)
     starts = field.ones(len(letters), 1)
     for _ in range(half):
         starts = field.multiply(starts[:, :, None], letters[:, None, :]).reshape(len(letters), -1)

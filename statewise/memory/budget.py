@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from statewise.errors import ArgumentError
+from statewise.memory.whole import whole
 
 #: How the matrices between layers are counted: as they are trained, or as the sizes printed in the thesis have them.
 COUNTS = ("true", "thesis")
@@ -28,7 +29,7 @@ def orthogonal_parameters(*, inputs: int, classes: int, depth: int, width: int, 
     >>> [orthogonal_parameters(inputs=1, classes=10, depth=2, width=128, count=count) for count in COUNTS]
     [34314, 26058]
     """
-    _check(count, inputs=inputs, classes=classes, depth=depth, width=width)
+    inputs, classes, depth, width = _checked(count, inputs=inputs, classes=classes, depth=depth, width=width)
     squares, linear = _twice(inputs, classes, depth, count)
     return (squares * width**2 + linear * width) // 2 + classes
 
@@ -48,7 +49,7 @@ def width_within(*, budget: int, inputs: int, classes: int, depth: int, count: s
     >>> [width_within(budget=2**13, inputs=34, classes=34, depth=depth) for depth in (1, 2, 3)]
     [76, 48, 39]
     """
-    _check(count, budget=budget, inputs=inputs, classes=classes, depth=depth)
+    budget, inputs, classes, depth = _checked(count, budget=budget, inputs=inputs, classes=classes, depth=depth)
     squares, linear = _twice(inputs, classes, depth, count)
     left = 2 * (budget - classes)
     width = (math.isqrt(linear**2 + 4 * squares * left) - linear) // (2 * squares) if left > 0 else 0
@@ -66,9 +67,7 @@ def _twice(inputs: int, classes: int, depth: int, count: str) -> tuple[int, int]
     return 2 * depth - 1, 2 * (inputs + classes) + 1
 
 
-def _check(count: str, **sizes: int) -> None:
+def _checked(count: str, **sizes: int) -> list[int]:
     if count not in COUNTS:
         raise ArgumentError(where="count", got=count, wanted=f"one of {', '.join(COUNTS)}")
-    for name, size in sizes.items():
-        if size < 1:
-            raise ArgumentError(where=name, got=size, wanted="an integer >= 1")
+    return [whole(size, where=name) for name, size in sizes.items()]

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from statewise.errors import ArgumentError
 from statewise.memory.degrees import weight_copies, weight_degree
-from statewise.memory.drawn import STARTS, drawn_weights
+from statewise.memory.drawn import STARTS, check_shape, drawn_weights
 from statewise.memory.field import Field
 from statewise.memory.grid import Weights
 from statewise.memory.primes import check_primes
 from statewise.memory.sharper_bound import proved_bound
+from statewise.memory.telling import bound_text, counted
+from statewise.memory.whole import whole, wholes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,19 +67,20 @@ class GenericRank:
     @property
     def sentence(self) -> str:
         """What is known, in one sentence."""
-        shape = f"M = {self.inputs}, R = {self.width}, T = {self.steps}, L = {self.depth}, Start of {self.split} steps"
+        sizes = f"M = {self.inputs}, R = {self.width}, T = {self.steps}, L = {self.depth}"
+        shape = f"{sizes}, Start of {counted(self.split, 'step')}"
         whose = f"Almost every circuit with {shape}" + (" and continuous inputs" if self.samples else "")
         if self.proved:
             return f"{whose} has separation rank {self.rank}: proved."
-        between = f"{whose} has separation rank at least {self.rank} and at most {self.upper}"
+        between = f"{whose} has separation rank at least {self.rank} and at most {bound_text(self.upper)}"
         if self.rank == self.samples:
-            return f"{between}; the table of {self.samples} samples could show no more."
+            return f"{between}; the table of {counted(self.rank, 'sample')} could show no more."
         chance = f"by chance (probability below {self.failure_probability:.1e})"
         return f"{between}; it is {self.rank} unless all runs were misled, {chance} or by their primes."
 
     def describe(self) -> str:
         """The sentence, and what it rests on."""
-        lines = [self.sentence, f"  upper bound  {self.upper}"]
+        lines = [self.sentence, f"  upper bound  {bound_text(self.upper)}"]
         for prime, seed, value in zip(self.primes, self.seeds, self.found, strict=True):
             lines.append(f"  lower bound  {value}: a minor of that size is not 0 modulo {prime}, seed {seed}")
         return "\n".join(lines)
@@ -114,11 +117,9 @@ def certify(
         primes: of the fields.
         samples: the sides of a table of random inputs; None for templates.
     """
-    for name, value in (("inputs", inputs), ("width", width), ("steps", steps), ("depth", depth), ("runs", runs)):
-        if value < 1:
-            raise ArgumentError(where=f"{where}.{name}", got=value, wanted="a whole number of at least 1")
-    if seed < 0:
-        raise ArgumentError(where=f"{where}.seed", got=seed, wanted="a whole number of at least 0")
+    inputs, width, depth = check_shape(where, inputs=inputs, width=width, depth=depth)
+    steps, runs = wholes(where, steps=steps, runs=runs)
+    seed = whole(seed, where=f"{where}.seed", least=0)
     if start not in STARTS:
         raise ArgumentError(where=f"{where}.start", got=start, wanted=f"one of {', '.join(STARTS)}")
     fields = list(map(Field, check_primes(primes, where=f"{where}.primes")))

@@ -11,12 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.layers.recurrent import RAC
+from statewise.memory.drawn import check_shape
 from statewise.memory.elimination import rank
 from statewise.memory.field import Arithmetic, Field, Table, exact_numbers
 from statewise.memory.grid import Weights
+from statewise.memory.other_networks import check_layer, other_network
 from statewise.memory.primes import PRIMES
+from statewise.memory.whole import whole
 
 Numbers = NDArray[Any]
 
@@ -85,7 +88,15 @@ class Circuit:
         >>> Circuit.of(RAC(3, 4, num_layers=2), torch.ones(4)).depth
         2
         """
+        check_layer(layer, where="Circuit.of")
         weight = readout.weight if isinstance(readout, nn.Linear) else readout
+        if not isinstance(weight, Tensor):
+            got, wanted = type(readout).__name__, "a tensor or a linear layer"
+            raise DtypeError(where="Circuit.of.readout", got=got, wanted=wanted)
+        outputs = {1: 1, 2: len(weight)}.get(weight.dim(), 0)
+        if weight.shape[-1:] != (layer.hidden_size,) or not 0 <= output < outputs:
+            wanted = f"(more than {output}, {layer.hidden_size}), or ({layer.hidden_size},) for output 0"
+            raise ShapeError(where="Circuit.of.readout", got=tuple(weight.shape), wanted=wanted)
         bias = readout.bias if isinstance(readout, nn.Linear) else None
         biased = layer.bias or (bias is not None and bool((bias != 0).any()))
         for fault, there in (("a bias", biased), ("two directions", layer.bidirectional)):
@@ -209,16 +220,29 @@ def drawn_circuit(*, inputs: int, width: int, depth: int, seed: int = 0) -> Circ
     >>> drawn_circuit(inputs=3, width=4, depth=2).inputs[1].shape
     (4, 4)
     """
-    for name, value, least in (("inputs", inputs, 1), ("width", width, 1), ("depth", depth, 1), ("seed", seed, 0)):
-        if value < least:
-            raise ArgumentError(where=f"drawn_circuit.{name}", got=value, wanted=f"a whole number of at least {least}")
-    generator = np.random.default_rng(seed)
+    inputs, width, depth = check_shape("drawn_circuit", inputs=inputs, width=width, depth=depth)
+    generator = np.random.default_rng(whole(seed, where="drawn_circuit.seed", least=0))
     columns = [inputs] + [width] * (depth - 1)
     return Circuit(
         inputs=tuple(generator.normal(0, size**-0.5, (width, size)) for size in columns),
         recurrent=tuple(generator.normal(0, width**-0.5, (width, width)) for _ in range(depth)),
         readout=generator.normal(0, width**-0.5, width),
     )
+
+
+def check_circuit(circuit: Circuit, *, where: str) -> None:
+    """Refuse a network where a circuit is asked, and say what there is for it.
+
+    Args:
+        circuit: what was given.
+        where: what was asked, for errors.
+    """
+    if isinstance(circuit, Circuit):
+        return
+    if isinstance(circuit, RAC):
+        got, remedy = "a RAC layer without a readout", "Give the readout too: Circuit.of(layer, readout)."
+        raise DtypeError(where=f"{where}.circuit", got=got, wanted="a Circuit", remedy=remedy)
+    raise other_network(circuit, where=f"{where}.circuit")
 
 
 def _numbers(value: Any, where: str) -> Numbers:

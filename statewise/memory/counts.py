@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 from statewise.errors import ArgumentError
 from statewise.memory.degrees import degree
+from statewise.memory.split import split_of
+from statewise.memory.whole import whole
 
 
 def multiset(n: int, k: int) -> int:
@@ -20,8 +23,7 @@ def multiset(n: int, k: int) -> int:
     >>> multiset(3, 2), multiset(5, 3), multiset(7, 0)
     (6, 35, 1)
     """
-    _at_least("multiset.n", n, 0)
-    _at_least("multiset.k", k, 0)
+    n, k = whole(n, where="multiset.n", least=0), whole(k, where="multiset.k", least=0)
     return math.comb(n + k - 1, k) if n else int(k == 0)
 
 
@@ -39,7 +41,8 @@ def interactions(T: int, L: int, split: int | None = None) -> int:
     >>> [interactions(6, L) for L in (1, 2, 3, 4)]
     [1, 3, 6, 10]
     """
-    return multiset(T - split_of(T, split, where="interactions"), _at_least("interactions.L", L, 1) - 1)
+    T = whole(T, where="interactions.T")
+    return multiset(T - split_of(T, split, where="interactions"), whole(L, where="interactions.L") - 1)
 
 
 def theorem1(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int:
@@ -63,7 +66,7 @@ def theorem1(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int
     >>> theorem1(M=4, R=3, T=100, L=1), theorem1(M=4, R=3, T=100, L=2)
     (3, 1326)
     """
-    start, end = _sizes("theorem1", M=M, R=R, T=T, L=L, split=split)
+    M, R, T, L, start, end = _sizes("theorem1", M=M, R=R, T=T, L=L, split=split)
     if L == 1:
         return min(R, _power(M, min(start, end)))
     if L == 2 and start == end:
@@ -92,7 +95,7 @@ def conjecture(*, M: int, R: int, T: int, L: int, split: int | None = None) -> i
     >>> conjecture(M=6, R=5, T=4, L=3), conjecture(M=3, R=3, T=8, L=3)
     (35, 66)
     """
-    start, end = _sizes("conjecture", M=M, R=R, T=T, L=L, split=split)
+    M, R, _, L, start, end = _sizes("conjecture", M=M, R=R, T=T, L=L, split=split)
     return min(multiset(min(M, R), multiset(end, L - 1)), _power(M, min(start, end)))
 
 
@@ -131,8 +134,8 @@ def state_bound(*, R: int, T: int, L: int, split: int | None = None) -> int:
     >>> [state_bound(R=3, T=8, L=L) for L in (1, 2, 3)]
     [3, 45, 2970]
     """
-    end = _sizes("state_bound", M=1, R=R, T=T, L=L, split=split)[1]
-    return math.prod(multiset(R, multiset(end, k)) for k in range(L))
+    sizes = _sizes("state_bound", M=1, R=R, T=T, L=L, split=split)
+    return math.prod(multiset(sizes.R, multiset(sizes.end, k)) for k in range(sizes.L))
 
 
 def end_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
@@ -152,8 +155,8 @@ def end_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, continu
     >>> end_cap(M=6, R=5, T=4, L=3), end_cap(M=6, R=5, T=4, L=3, continuous=True)
     (30, 175)
     """
-    end = _sizes("end_cap", M=M, R=R, T=T, L=L, split=split)[1]
-    return math.prod(_told_apart(M, R, degree(j, L), continuous) for j in range(end))
+    sizes = _sizes("end_cap", M=M, R=R, T=T, L=L, split=split)
+    return _cap(sizes, range(sizes.end), continuous)
 
 
 def start_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
@@ -172,8 +175,8 @@ def start_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, conti
     >>> start_cap(M=20, R=2, T=10, L=2, split=1), end_cap(M=20, R=2, T=10, L=2, split=1)
     (11, 3628800)
     """
-    start = _sizes("start_cap", M=M, R=R, T=T, L=L, split=split)[0]
-    return math.prod(_told_apart(M, R, degree(T - j, L), continuous) for j in range(1, start + 1))
+    sizes = _sizes("start_cap", M=M, R=R, T=T, L=L, split=split)
+    return _cap(sizes, range(sizes.end, sizes.T), continuous)
 
 
 def upper_bound(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:
@@ -192,8 +195,9 @@ def upper_bound(*, M: int, R: int, T: int, L: int, split: int | None = None, con
     >>> upper_bound(M=6, R=5, T=4, L=3), upper_bound(M=3, R=4, T=10, L=2)
     (30, 224)
     """
-    least, start = state_bound(R=R, T=T, L=L, split=split), _sizes("upper_bound", M=M, R=R, T=T, L=L, split=split)[0]
-    for side in (range(T - start), range(T - start, T)):
+    M, R, T, L, start, end = _sizes("upper_bound", M=M, R=R, T=T, L=L, split=split)
+    least = state_bound(R=R, T=T, L=L, split=start)
+    for side in (range(end), range(end, T)):
         product = 1
         for j in side:
             if product >= least:  # and factors are at least 1: thousands of steps need not be multiplied
@@ -203,35 +207,21 @@ def upper_bound(*, M: int, R: int, T: int, L: int, split: int | None = None, con
     return least
 
 
-def split_of(T: int, split: int | None, *, where: str) -> int:
-    """The steps of the Start: as given, or half of an even number of steps.
-
-    Args:
-        T: steps.
-        split: steps of the Start, 0 to T; None for half.
-        where: what was asked, for errors.
-
-    >>> split_of(6, None, where="here"), split_of(5, 2, where="here")
-    (3, 2)
-    """
-    _at_least(f"{where}.T", T, 1)
-    if split is None:
-        if T % 2:
-            raise ArgumentError(
-                where=f"{where}.split",
-                got=f"none for {T} steps",
-                wanted="an even number of steps, or a split",
-                remedy=f"An odd number has no middle: give split, how many of the {T} steps are the Start.",
-            )
-        return T // 2
-    if not 0 <= split <= T:
-        raise ArgumentError(where=f"{where}.split", got=split, wanted=f"a number of steps from 0 to {T}")
-    return split
-
-
 def _told_apart(M: int, R: int, power: int, continuous: bool) -> int:
     """The dimension of the polynomials of one degree in ``W f``, on M templates or on all vectors."""
     return multiset(min(M, R), power) if continuous else min(M, multiset(R, power))
+
+
+def _cap(sizes: _Sizes, before_last: range, continuous: bool) -> int:
+    """The product over some steps, from the last of them back: degrees rise, and factors with them."""
+    product = 1
+    for place, j in enumerate(before_last):
+        factor = _told_apart(sizes.M, sizes.R, degree(j, sizes.L), continuous)
+        # Where no more can be told apart, or each step tells as much, thousands of steps need not be looked at.
+        if (factor == sizes.M and not continuous) or sizes.L == 1 or min(sizes.M, sizes.R) == 1:
+            return product * _power(factor, len(before_last) - place)
+        product *= factor
+    return product
 
 
 def _power(base: int, exponent: int) -> int:
@@ -239,15 +229,18 @@ def _power(base: int, exponent: int) -> int:
     return power
 
 
-def _sizes(where: str, *, M: int, R: int, T: int, L: int, split: int | None) -> tuple[int, int]:
-    """The checked steps of Start and End."""
-    for name, value in (("M", M), ("R", R), ("L", L)):
-        _at_least(f"{where}.{name}", value, 1)
-    start = split_of(T, split, where=where)
-    return start, T - start
+class _Sizes(NamedTuple):
+    """Checked sizes, and the steps of Start and End."""
+
+    M: int
+    R: int
+    T: int
+    L: int
+    start: int
+    end: int
 
 
-def _at_least(where: str, value: int, least: int) -> int:
-    if value < least:
-        raise ArgumentError(where=where, got=value, wanted=f"a whole number of at least {least}")
-    return value
+def _sizes(where: str, *, M: Any, R: Any, T: Any, L: Any, split: Any) -> _Sizes:
+    M, R, L = (whole(value, where=f"{where}.{name}") for name, value in (("M", M), ("R", R), ("L", L)))
+    T, start = whole(T, where=f"{where}.T"), split_of(T, split, where=where)
+    return _Sizes(M, R, T, L, start, T - start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from statewise.errors import ArgumentError
+from statewise.memory.whole import whole
 
 
 def degree(before_last: int, L: int) -> int:
@@ -18,8 +18,8 @@ def degree(before_last: int, L: int) -> int:
     >>> [degree(6 - t, 3) for t in (1, 2, 3, 4, 5, 6)]
     [21, 15, 10, 6, 3, 1]
     """
-    _at_least("degree.before_last", before_last, 0)
-    return math.comb(before_last + _at_least("degree.L", L, 1) - 1, L - 1)
+    before_last, L = whole(before_last, where="degree.before_last", least=0), whole(L, where="degree.L")
+    return math.comb(before_last + L - 1, L - 1)
 
 
 def weight_copies(T: int, L: int, layer: int) -> int:
@@ -33,9 +33,8 @@ def weight_copies(T: int, L: int, layer: int) -> int:
     >>> [weight_copies(6, 3, layer) for layer in (1, 2, 3, 4)]
     [56, 21, 6, 1]
     """
-    _at_least("weight_copies.T", T, 1)
-    _at_least("weight_copies.layer", layer, 1)
-    _at_least("weight_copies.L", L, max(1, layer - 1))
+    T, layer = whole(T, where="weight_copies.T"), whole(layer, where="weight_copies.layer")
+    L = whole(L, where="weight_copies.L", least=max(1, layer - 1))
     return math.comb(T + L - layer, L - layer + 1)
 
 
@@ -52,13 +51,7 @@ def weight_degree(T: int, L: int, *, start: str = "ones") -> int:
     >>> weight_degree(6, 3)
     139
     """
-    _at_least("weight_degree.L", L, 1)
+    L = whole(L, where="weight_degree.L")
     copies = [weight_copies(T, L, layer) for layer in range(1, L + 2)]
     sign = -1 if start == "ones" else 1
     return sum(2 * own + sign * above for own, above in itertools.pairwise(copies)) + 1
-
-
-def _at_least(where: str, value: int, least: int) -> int:
-    if value < least:
-        raise ArgumentError(where=where, got=value, wanted=f"a whole number of at least {least}")
-    return value

@@ -7,9 +7,12 @@ import numpy as np
 from statewise.errors import ArgumentError
 from statewise.memory.field import Field, Table
 from statewise.memory.grid import Weights
+from statewise.memory.whole import whole, wholes
 
 #: Where a circuit may start: at a product of exactly one, or at a state that is drawn like the weights.
 STARTS = ("ones", "drawn")
+#: Weights that are drawn at most: half a gigabyte.
+MOST = 1 << 26
 
 
 def drawn_weights(field: Field, *, inputs: int, width: int, depth: int, seed: int, start: str = "ones") -> Weights:
@@ -26,10 +29,8 @@ def drawn_weights(field: Field, *, inputs: int, width: int, depth: int, seed: in
     >>> len(drawn_weights(Field(), inputs=2, width=3, depth=4, seed=0).recurrent)
     4
     """
-    for name, value, least in (("inputs", inputs, 1), ("width", width, 1), ("depth", depth, 1), ("seed", seed, 0)):
-        if value < least:
-            raise ArgumentError(where=f"drawn_weights.{name}", got=value, wanted=f"a whole number of at least {least}")
-    generator = np.random.default_rng(seed)
+    inputs, width, depth = check_shape("drawn_weights", inputs=inputs, width=width, depth=depth)
+    generator = np.random.default_rng(whole(seed, where="drawn_weights.seed", least=0))
     layers = [field.draw(generator, width, inputs if layer == 0 else width) for layer in range(depth)]
     recurrent = [field.draw(generator, width, width) for _ in range(depth)]
     readout = field.draw(generator, 1, width)
@@ -39,3 +40,23 @@ def drawn_weights(field: Field, *, inputs: int, width: int, depth: int, seed: in
     return Weights(
         arithmetic=field, inputs=tuple(layers), recurrent=tuple(recurrent), readout=readout, first=tuple(first)
     )
+
+
+def check_shape(where: str, *, inputs: int, width: int, depth: int) -> list[int]:
+    """The sizes of a circuit whose weights fit into memory.
+
+    Args:
+        where: what was asked, for errors.
+        inputs: M.
+        width: R.
+        depth: L.
+
+    >>> check_shape("here", inputs=2, width=3, depth=4)
+    [2, 3, 4]
+    """
+    inputs, width, depth = wholes(where, inputs=inputs, width=width, depth=depth)
+    weights = width * (inputs + (2 * depth - 1) * width + 1)
+    if weights > MOST:
+        wanted = f"at most {MOST:,} weights in all"
+        raise ArgumentError(where=f"{where}.width", got=f"{width:,} channels, {weights:,} weights", wanted=wanted)
+    return [inputs, width, depth]

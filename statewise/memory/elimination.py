@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -35,15 +35,14 @@ def rank(table: Table, field: Field | WideField, *, backend: str = "auto") -> in
         raise ArgumentError(where="rank.backend", got=backend, wanted=f"one of {', '.join(BACKENDS)}")
     if not table.size:
         return 0
-    flint_there = find_spec("flint") is not None
-    if backend == "flint" and not flint_there:
-        raise MissingExtraError.of("rank(backend='flint')", package="python-flint", extra="exact")
-    if isinstance(field, WideField):
-        return _flint_rank(table, field) if flint_there and backend != "numpy" else _wide_rank(table, field)
-    small = max(table.shape) <= SMALL
-    if backend == "flint" or (backend == "auto" and small and flint_there):
-        return _flint_rank(table, field)
-    return block_rank(table, field)
+    wide = isinstance(field, WideField)
+    if backend == "flint" or (backend == "auto" and (wide or max(table.shape) <= SMALL)):
+        matrix = _flint_matrix()
+        if matrix is not None:
+            return int(matrix(*table.shape, field.integers(table).ravel().tolist(), field.prime).rank())
+        if backend == "flint":
+            raise MissingExtraError.of("rank(backend='flint')", package="python-flint", extra="exact")
+    return _wide_rank(table, field) if isinstance(field, WideField) else block_rank(table, field)
 
 
 def block_rank(table: Table, field: Field) -> int:
@@ -177,9 +176,10 @@ def _wide_rank(table: Table, field: WideField) -> int:
     return found
 
 
-def _flint_rank(table: Table, field: Field | WideField) -> int:
-    from flint import nmod_mat
-
-    rows, columns = table.shape
-    entries = field.integers(table).ravel().tolist()
-    return int(nmod_mat(rows, columns, entries, field.prime).rank())
+def _flint_matrix() -> Any:
+    """The type of python-flint's matrices; None where it is missing, or cannot be loaded."""
+    try:
+        from flint import nmod_mat
+    except ImportError:
+        return None
+    return nmod_mat

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from statewise.errors import ArgumentError
 from statewise.memory.certificate import GenericRank, certify
-from statewise.memory.counts import split_of
 from statewise.memory.drawn import STARTS, drawn_weights
 from statewise.memory.elimination import BACKENDS, rank
 from statewise.memory.field import Field, Table
 from statewise.memory.grid import Weights, check_sizes, grid_matrix
 from statewise.memory.primes import PRIMES
+from statewise.memory.split import split_of
+from statewise.memory.whole import wholes
 
 __all__ = ["STARTS", "GenericRank", "drawn_weights", "generic_rank", "table_rank"]
 
@@ -53,12 +54,13 @@ def generic_rank(
     """
     if backend not in BACKENDS:
         raise ArgumentError(where="generic_rank.backend", got=backend, wanted=f"one of {', '.join(BACKENDS)}")
-    place = split_of(steps, split, where="generic_rank")
+    inputs, width, steps, depth = wholes("generic_rank", inputs=inputs, width=width, steps=steps, depth=depth)
+    place = split_of(steps, split, where="generic_rank", name="steps")
 
     def measure(weights: Weights, seed: int) -> int:
         return table_rank(weights, steps=steps, split=place, backend=backend)
 
-    if inputs > 0 and 0 < place < steps:
+    if 0 < place < steps:
         check_sizes(inputs, steps=steps, split=place)
     return certify(
         measure,

@@ -9,6 +9,7 @@ import numpy as np
 
 from statewise.errors import ArgumentError
 from statewise.memory.field import Arithmetic, Table
+from statewise.memory.whole import exceeds
 
 #: Tables with more rows or columns are refused.
 LARGEST = 8192
@@ -144,16 +145,16 @@ def check_sizes(symbols: int, *, steps: int, split: int) -> tuple[int, int]:
     >>> check_sizes(4, steps=12, split=6)
     (4096, 4096)
     """
-    sides = symbols**split, symbols ** (steps - split)
-    if max(sides) > LARGEST:
+    if exceeds(symbols, max(split, steps - split), LARGEST):
         raise ArgumentError(
             where="the table of Start and End",
-            got=f"{symbols}^{split} x {symbols}^{steps - split} = {sides[0]} x {sides[1]}",
+            got=f"{symbols}^{split} x {symbols}^{steps - split} entries",
             wanted=f"at most {LARGEST} rows and columns",
-            remedy="One layer has shallow_rank(...), which needs no table; any depth has sampled_rank(...), "
-            "a lower bound from a table of a size that you choose.",
+            remedy="Take fewer steps or symbols. One layer has shallow_rank(...), which needs no table. "
+            "sampled_rank(...) has a table of a size that you choose, but answers another question: a lower bound on "
+            "the rank on continuous inputs, any vectors, which can be larger than that on symbols.",
         )
-    return sides
+    return symbols**split, symbols ** (steps - split)
 
 
 def _ends(weights: Weights, products: list[Table], term: Table, steps: int) -> Table:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.memory.whole import exceeds, wholes
 
 Network = Callable[..., Any]
 
@@ -43,11 +44,8 @@ def grid_tensor(
     >>> grid_tensor(layer, torch.eye(2).double(), 4, readout=torch.ones(3).double()).shape
     torch.Size([2, 2, 2, 2])
     """
-    count = len(templates)
-    if steps < 1 or count < 1 or chunk < 1:
-        got = f"{count} templates, {steps} steps, chunks of {chunk}"
-        raise ArgumentError(where="grid_tensor", got=got, wanted="at least one of each")
-    if count**steps > MOST:
+    count, steps, chunk = wholes("grid_tensor", templates=len(templates), steps=steps, chunk=chunk)
+    if exceeds(count, steps, MOST):
         raise ArgumentError(
             where="grid_tensor",
             got=f"{count}^{steps} words",
@@ -72,9 +70,11 @@ def matricize(tensor: Float[Tensor, "..."], rows: Sequence[int] | int) -> Float[
     >>> matricize(torch.arange(8.0).reshape(2, 2, 2), [1]).tolist()
     [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
     """
+    first = isinstance(rows, int)
     chosen = sorted(range(rows) if isinstance(rows, int) else rows)
     others = [step for step in range(tensor.dim()) if step not in chosen]
-    if len(set(chosen)) != len(chosen) or len(chosen) + len(others) != tensor.dim():
+    twice = len(set(chosen)) != len(chosen) or len(chosen) + len(others) != tensor.dim()
+    if twice or (first and len(chosen) != rows):
         raise ArgumentError(
             where="matricize.rows",
             got=rows,
@@ -105,6 +105,11 @@ def scorer(network: Network, *, readout: Any = None, output: int = 0) -> Callabl
         if isinstance(readout, nn.Module):
             found = readout(found)
         elif readout is not None:
+            if not isinstance(readout, Tensor):
+                raise DtypeError(where="the readout", got=type(readout).__name__, wanted="a tensor, or a layer")
+            if readout.dim() not in (1, 2) or readout.shape[-1] != found.shape[-1]:
+                got, wanted = tuple(readout.shape), f"a number for each of {found.shape[-1]} channels"
+                raise ShapeError(where="the readout", got=got, wanted=wanted)
             found = found @ readout.mT if readout.dim() == 2 else found @ readout
         if not isinstance(found, Tensor):
             raise DtypeError(where="the network", got=type(found).__name__, wanted="a tensor, or (output, state)")

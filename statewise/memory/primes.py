@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statewise.errors import ArgumentError
+from statewise.memory.whole import whole
 
 #: A field must be larger, or a rank found by random weights says too little.
 LEAST = 2**20
@@ -51,6 +52,7 @@ def check_prime(prime: int, *, where: str, below: int = _PROVED) -> int:
     >>> check_prime(2**31 - 1, where="here")
     2147483647
     """
+    prime = whole(prime, where=where, least=0)
     if not LEAST < prime < below or not is_prime(prime):
         kind = "a number that is not prime" if LEAST < prime < below else "a number out of range"
         raise ArgumentError(
@@ -72,6 +74,8 @@ def check_primes(primes: Sequence[int], *, where: str) -> list[int]:
     >>> check_primes(PRIMES[:1], where="here")
     [2147483647]
     """
+    if isinstance(primes, int):
+        raise ArgumentError(where=where, got=primes, wanted="a list of primes", remedy=f"Write [{primes}].")
     if not primes:
         raise ArgumentError(
             where=where, got="none", wanted="at least one prime", remedy="Leave it out: there is a list."

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from statewise.errors import ArgumentError, ShapeError
-from statewise.memory.circuit import Circuit
+from statewise.memory.circuit import Circuit, check_circuit
 from statewise.memory.drawn import drawn_weights
 from statewise.memory.elimination import rank
 from statewise.memory.field import Field
@@ -23,6 +23,7 @@ from statewise.memory.row_space import row_space_profile
 from statewise.memory.shallow_spectrum import shallow_spectra
 from statewise.memory.sharper_bound import proved_bound
 from statewise.memory.spectrum import SeparationSpectrum, table_spectrum
+from statewise.memory.whole import exceeds, whole, wholes
 
 #: Words whose scores are kept for an exact profile of a deep circuit.
 MOST = 1 << 24
@@ -87,14 +88,16 @@ def generic_profile(
     >>> generic_profile(inputs=2, width=2, steps=10, depth=2).ranks
     (2, 4, 8, 14, 12, 10, 8, 4, 2)
     """
-    if runs < 1:
-        raise ArgumentError(where="generic_profile.runs", got=runs, wanted="at least 1")
+    inputs, width, steps, depth, runs = wholes(
+        "generic_profile", inputs=inputs, width=width, steps=steps, depth=depth, runs=runs
+    )
+    seed = whole(seed, where="generic_profile.seed", least=0)
     check_primes(primes, where="generic_profile.primes")
     drawn = []
     for run in range(runs):
         field = Field(primes[run % len(primes)])
         drawn.append(drawn_weights(field, inputs=inputs, width=width, depth=depth, seed=seed + run))
-    return _exact("generic", drawn, steps)
+    return _exact("generic", drawn, steps, where="generic_profile")
 
 
 def network_profile(circuit: Circuit, *, steps: int, primes: Sequence[int] = PRIMES[:2]) -> MemoryProfile:
@@ -109,8 +112,9 @@ def network_profile(circuit: Circuit, *, steps: int, primes: Sequence[int] = PRI
     >>> network_profile(drawn_circuit(inputs=2, width=2, depth=3), steps=8).ranks
     (2, 4, 8, 16, 8, 4, 2)
     """
+    check_circuit(circuit, where="network_profile")
     check_primes(primes, where="network_profile.primes")
-    return _exact("this network", [circuit.over(Field(prime)) for prime in primes], steps)
+    return _exact("this network", [circuit.over(Field(prime)) for prime in primes], steps, where="network_profile")
 
 
 def spectral_profile(circuit: Circuit, *, steps: int, templates: Any = None) -> MemoryProfile:
@@ -125,7 +129,8 @@ def spectral_profile(circuit: Circuit, *, steps: int, templates: Any = None) -> 
     >>> len(spectral_profile(drawn_circuit(inputs=2, width=4, depth=1), steps=100).spectra)
     99
     """
-    _two_steps(steps, "spectral_profile")
+    check_circuit(circuit, where="spectral_profile")
+    steps = _two_steps(steps, "spectral_profile")
     spectra = shallow_spectra(circuit, steps=steps, templates=templates)
     inputs = circuit.features if templates is None else len(templates)
     upper = _upper(inputs, circuit.width, steps, 1)
@@ -165,6 +170,7 @@ def empirical_profile(
     """
     steps = len(starts)
     _two_steps(steps, "empirical_profile")
+    chunk = whole(chunk, where="empirical_profile.chunk")
     if starts.shape[0] != ends.shape[0] or starts.shape[2] != ends.shape[2]:
         shapes = f"{tuple(starts.shape)} and {tuple(ends.shape)}"
         raise ShapeError(where="empirical_profile", got=shapes, wanted="sequences of the same steps and features")
@@ -188,9 +194,9 @@ def empirical_profile(
     return MemoryProfile(whose="samples", steps=steps, splits=chosen, ranks=ranks, spectra=tuple(spectra))
 
 
-def _exact(whose: str, drawn: Sequence[Weights], steps: int) -> MemoryProfile:
+def _exact(whose: str, drawn: Sequence[Weights], steps: int, *, where: str) -> MemoryProfile:
     """The largest rank over some fields at every split."""
-    _two_steps(steps, "memory profile")
+    steps = _two_steps(steps, where)
     inputs, width, depth = drawn[0].inputs[0].shape[1], len(drawn[0].inputs[0]), len(drawn[0].inputs)
     found = [row_space_profile(weights, steps=steps) if depth == 1 else _deep(weights, steps) for weights in drawn]
     return MemoryProfile(
@@ -205,12 +211,13 @@ def _exact(whose: str, drawn: Sequence[Weights], steps: int) -> MemoryProfile:
 def _deep(weights: Weights, steps: int) -> list[int]:
     """The ranks of one table of all words, cut at every place."""
     symbols, field = weights.inputs[0].shape[1], weights.arithmetic
-    if symbols**steps > MOST:
+    if exceeds(symbols, steps, MOST):
         raise ArgumentError(
             where="the profile of a deep circuit",
             got=f"{symbols}^{steps} words",
             wanted=f"at most {MOST}",
-            remedy="generic_rank(split=...) and sampled_rank(split=...) take one split of a longer one.",
+            remedy="generic_rank(split=...) takes one split of a longer one. sampled_rank(split=...) takes any length, "
+            "but answers another question: a lower bound on the rank on continuous inputs.",
         )
     assert isinstance(field, Field)
     table = grid_matrix(weights, steps=steps, split=steps // 2)
@@ -226,6 +233,5 @@ def _tolerance(samples: Tensor, found: SeparationSpectrum) -> float:
     return found.size * torch.finfo(samples.dtype).eps
 
 
-def _two_steps(steps: int, where: str) -> None:
-    if steps < 2:
-        raise ArgumentError(where=f"{where}.steps", got=steps, wanted="at least 2, so that there is a split")
+def _two_steps(steps: int, where: str) -> int:
+    return whole(steps, where=f"{where}.steps", least=2)  # or there is no split

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from statewise.errors import ArgumentError, RunFolderError, StatewiseError
+from statewise.memory.drawn import STARTS
+from statewise.memory.elimination import BACKENDS
 from statewise.memory.grid import check_sizes
 from statewise.memory.rank_table_book import KIND, RankBook
 from statewise.memory.rank_table_cases import Shape
 from statewise.memory.rank_table_rows import RankRow, RankTable, rank_row
+from statewise.memory.whole import whole, wholes
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -51,8 +54,10 @@ def rank_table(
     >>> print(rank_table([(6, 5, 4), (7, 5, 4), (2, 2, 6)], depth=3).sentence)
     L = 3, 3 shapes, against the printed conjecture: 1 equal, 1 larger, 1 violated; against the repaired one: 0 ...
     """
-    asked = list(dict.fromkeys(Shape(*shape) for shape in shapes))
-    _check(asked, jobs)
+    asked = list(dict.fromkeys(_shape(shape) for shape in shapes))
+    depth, runs, jobs = wholes("rank_table", depth=depth, runs=runs, jobs=jobs)
+    seed = whole(seed, where="rank_table.seed", least=0)
+    _check(asked, start=start, backend=backend)
     told = {"kind": KIND, "depth": depth, "runs": runs, "seed": seed, "start": start}
     book = RankBook(None if path is None else Path(path), told)
     waiting = sorted((one for one in asked if one not in book.rows), key=lambda one: (-one.words, -one.width))
@@ -70,6 +75,10 @@ def read_rank_table(path: Path | str) -> RankTable:
 
     Args:
         path: the file.
+
+    >>> read_rank_table("nowhere.jsonl")
+    Traceback (most recent call last):
+    statewise.errors.DataError: nowhere.jsonl: got no such file, wanted a table of ranks. Make one: ...
     """
     book = RankBook(Path(path), None)
     return RankTable(depth=int(book.told["depth"]), rows=tuple(book.rows[shape] for shape in sorted(book.rows)))
@@ -119,13 +128,23 @@ def _one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _check(shapes: Sequence[Shape], jobs: int) -> None:
-    if type(jobs) is not int or jobs < 1:
-        raise ArgumentError(where="rank_table.jobs", got=jobs, wanted="an integer >= 1")
+def _shape(shape: Sequence[int]) -> Shape:
+    wanted = "(M, R, T) with whole numbers >= 1 and an even T"
+    try:
+        inputs, width, steps = (whole(size, where="rank_table.shapes") for size in shape)
+    except (ArgumentError, ValueError, TypeError):
+        raise ArgumentError(where="rank_table.shapes", got=repr(shape), wanted=wanted) from None
+    if steps % 2:
+        raise ArgumentError(where="rank_table.shapes", got=repr(shape), wanted=wanted)
+    return Shape(inputs, width, steps)
+
+
+def _check(shapes: Sequence[Shape], *, start: str, backend: str) -> None:
+    """Refuse what cannot be computed before anything is computed or written."""
+    for name, value, known in (("start", start, STARTS), ("backend", backend, BACKENDS)):
+        if value not in known:
+            raise ArgumentError(where=f"rank_table.{name}", got=value, wanted=f"one of {', '.join(known)}")
     if not shapes:
         raise ArgumentError(where="rank_table.shapes", got="none", wanted="at least one (M, R, T)")
     for shape in shapes:
-        if min(shape) < 1 or shape.steps % 2:
-            wanted = "(M, R, T) with whole numbers >= 1 and an even T"
-            raise ArgumentError(where="rank_table.shapes", got=tuple(shape), wanted=wanted)
-        check_sizes(shape.inputs, steps=shape.steps, split=shape.steps // 2)  # before anything is computed
+        check_sizes(shape.inputs, steps=shape.steps, split=shape.steps // 2)

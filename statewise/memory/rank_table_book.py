@@ -17,6 +17,9 @@ from statewise.memory.rank_table_rows import RankRow
 
 KIND = "statewise rank table 1"
 _PAUSE = 1.0  # seconds from one writing to the next
+_MAKE = "Make one: rank_table(shapes, depth=..., path=...), or statewise memory rank --inputs 2-4 ... --out FILE."
+_OTHER = "Name a file that rank_table(..., path=...) wrote, or a new one."
+_KINDS = {"int": "a whole number", "float": "a number", "tuple[int, ...]": "a list of whole numbers"}
 
 
 class RankBook:
@@ -62,30 +65,63 @@ class RankBook:
         self.written = time.monotonic()
 
     def _read(self, path: Path) -> None:
-        names = {field.name for field in fields(RankRow)}
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        lines = _lines(path)
+        if not lines and not self.told:
+            raise DataError(where=str(path), got="an empty file", wanted="a table of ranks", remedy=_MAKE)
+        for number, line in enumerate(lines, 1):
             where = f"{path}, line {number}"
             try:
                 entry = json.loads(line)
-            except json.JSONDecodeError:
-                raise DataError(where=where, got=line[:40], wanted="a line of JSON") from None
+            except ValueError:  # no JSON, or a number of thousands of digits
+                got = line[:40] or "an empty line"
+                raise DataError(where=where, got=got, wanted="a line of JSON", remedy=_OTHER) from None
             if number == 1:
                 self._check_head(where, entry)
-            elif not isinstance(entry, dict) or set(entry) != names:
-                raise DataError(where=where, got=line[:40], wanted=f"a row with {', '.join(sorted(names))}")
             else:
-                held: dict[str, Any] = {
-                    name: tuple(one) if isinstance(one, list) else one for name, one in entry.items()
-                }
-                row = RankRow(**held)
+                row = _row(where, line, entry, depth=self.told["depth"])
                 self.rows[row.shape] = row
 
     def _check_head(self, where: str, entry: Any) -> None:
-        if not isinstance(entry, dict) or entry.get("kind") != KIND:
-            raise DataError(where=where, got=str(entry)[:40], wanted="the first line of a table of ranks")
+        if not isinstance(entry, dict) or entry.get("kind") != KIND or type(entry.get("depth")) is not int:
+            got, wanted = str(entry)[:40], "the first line of a table of ranks, with its depth"
+            raise DataError(where=where, got=got, wanted=wanted, remedy=_OTHER)
         other = [name for name, value in self.told.items() if entry.get(name) != value]
         if other:
             got = ", ".join(f"{name} = {entry.get(name)}" for name in other)
             wanted = ", ".join(f"{name} = {self.told[name]}" for name in other)
             raise RunFolderError(where=where, got=got, wanted=wanted, remedy="Name another file for another table.")
         self.told = entry
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, or what is the matter with it."""
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise DataError(where=str(path), got="no such file", wanted="a table of ranks", remedy=_MAKE) from None
+    except IsADirectoryError:
+        raise DataError(where=str(path), got="a folder", wanted="a file", remedy=_OTHER) from None
+    except UnicodeDecodeError:
+        raise DataError(where=str(path), got="bytes that are no text", wanted="lines of JSON", remedy=_OTHER) from None
+
+
+def _row(where: str, line: str, entry: Any, *, depth: int) -> RankRow:
+    """A row whose numbers are of the right kind."""
+    kinds: dict[str, Any] = {field.name: str(field.type) for field in fields(RankRow)}
+    if not isinstance(entry, dict) or set(entry) != set(kinds):
+        raise DataError(where=where, got=line[:40], wanted=f"a row with {', '.join(sorted(kinds))}")
+    held: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in entry.items()}
+    for name, kind in kinds.items():
+        if not _fits(held[name], kind):
+            raise DataError(where=where, got=f"{name} = {held[name]!r}", wanted=_KINDS[kind])
+    if held["depth"] != depth:
+        raise DataError(where=where, got=f"depth = {held['depth']}", wanted=f"depth = {depth}, as the first line says")
+    return RankRow(**held)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "int":
+        return type(value) is int
+    if kind == "float":
+        return type(value) in (int, float)
+    return isinstance(value, tuple) and all(type(one) is int for one in value)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from statewise.errors import ArgumentError
+from statewise.memory.whole import whole
 
 
 class Shape(NamedTuple):
@@ -42,8 +43,9 @@ def shapes_of(
     >>> len(shapes_of(inputs=range(2, 13), widths=range(2, 7), most=300))
     175
     """
-    found, widths = list[Shape](), tuple(widths)
-    for number in inputs:
+    found = list[Shape]()
+    widths = tuple(whole(width, where="shapes_of.widths") for width in widths)
+    for number in (whole(number, where="shapes_of.inputs") for number in inputs):
         if number == 1 and longest is None:
             raise ArgumentError(where="shapes_of.longest", got=None, wanted="a number of steps if M can be 1")
         steps = 2

@@ -10,6 +10,7 @@ from statewise.memory.counts import conjecture, end_cap, repaired_conjecture, st
 from statewise.memory.generic import generic_rank
 from statewise.memory.rank_table_cases import Shape
 from statewise.memory.sharper_bound import sharper_state_bound
+from statewise.memory.telling import counted
 
 VERDICTS = ("equal", "larger", "violated")
 
@@ -127,11 +128,12 @@ class RankTable:
         told = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.items())
         fails = sum(not row.repaired_holds for row in self.rows)
         deficits = sorted({row.deficit for row in self.short})
-        short = f"; {len(self.short)} fall short of it by {', '.join(map(str, deficits))}" if deficits else ""
+        fall = "falls" if len(self.short) == 1 else "fall"
+        short = f"; {len(self.short)} {fall} short of it by {', '.join(map(str, deficits))}" if deficits else ""
         return (
-            f"L = {self.depth}, {len(self.rows)} shapes, against the printed conjecture: {told}; against the repaired "
-            f"one: {fails} violated. The rank is min{{U1, U2}} in {len(self.rows) - len(self.short)}{short}. "
-            f"Proved: {sum(row.proved for row in self.rows)}."
+            f"L = {self.depth}, {counted(len(self.rows), 'shape')}, against the printed conjecture: {told}; "
+            f"against the repaired one: {fails} violated. The rank is min{{U1, U2}} in "
+            f"{len(self.rows) - len(self.short)}{short}. Proved: {sum(row.proved for row in self.rows)}."
         )
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from statewise.errors import ArgumentError
 from statewise.memory.certificate import GenericRank, certify
-from statewise.memory.counts import split_of
 from statewise.memory.elimination import rank, row_basis
 from statewise.memory.field import Field, Table
 from statewise.memory.grid import Weights, input_terms
 from statewise.memory.primes import PRIMES
+from statewise.memory.split import split_of
+from statewise.memory.whole import wholes
 
 
 def shallow_rank(
@@ -42,7 +43,8 @@ def shallow_rank(
     >>> shallow_rank(inputs=2, width=16, steps=1000).rank
     16
     """
-    place = split_of(steps, split, where="shallow_rank")
+    inputs, width, steps = wholes("shallow_rank", inputs=inputs, width=width, steps=steps)
+    place = split_of(steps, split, where="shallow_rank", name="steps")
     return certify(
         lambda weights, _: row_space_rank(weights, steps=steps, split=place),
         where="shallow_rank",
@@ -74,7 +76,7 @@ def row_space_rank(weights: Weights, *, steps: int, split: int, templates: Table
     >>> row_space_rank(drawn_weights(Field(), inputs=2, width=3, depth=1, seed=0), steps=101, split=50)
     3
     """
-    split = split_of(steps, split, where="row_space_rank")
+    split = split_of(steps, split, where="row_space_rank", name="steps")
     # Before the first step there is a product and no state to meet; one column says as much as one row.
     split = steps if split == 0 else split
     starts, ends = _start_side(weights, templates), _end_side(weights, templates)

@@ -8,12 +8,13 @@ import numpy as np
 
 from statewise.errors import ArgumentError, ShapeError
 from statewise.memory.certificate import GenericRank, certify
-from statewise.memory.counts import split_of
-from statewise.memory.elimination import rank
+from statewise.memory.elimination import BACKENDS, rank
 from statewise.memory.field import Field, Table
 from statewise.memory.grid import LARGEST, Weights
 from statewise.memory.primes import PRIMES
 from statewise.memory.sharper_bound import proved_bound
+from statewise.memory.split import split_of
+from statewise.memory.whole import whole, wholes
 
 #: Samples where nothing else is said: as many as the upper bound, and no more than this.
 SAMPLES = 1024
@@ -56,12 +57,13 @@ def sampled_rank(
     >>> sampled_rank(inputs=2, width=2, steps=20, depth=2).rank
     22
     """
-    place = split_of(steps, split, where="sampled_rank")
-    count = samples
-    if count is None and min(inputs, width, depth) > 0:
-        upper = proved_bound(M=inputs, R=width, T=steps, L=depth, split=place, continuous=True)
-        count = min(upper, SAMPLES)
-    count = check_samples(1 if count is None else count, where="sampled_rank.samples")
+    inputs, width, steps, depth = wholes("sampled_rank", inputs=inputs, width=width, steps=steps, depth=depth)
+    place = split_of(steps, split, where="sampled_rank", name="steps")
+    if backend not in BACKENDS:
+        raise ArgumentError(where="sampled_rank.backend", got=backend, wanted=f"one of {', '.join(BACKENDS)}")
+    if samples is None:
+        samples = min(proved_bound(M=inputs, R=width, T=steps, L=depth, split=place, continuous=True), SAMPLES)
+    count = check_samples(samples, where="sampled_rank.samples")
 
     def measure(weights: Weights, seed: int) -> int:
         table = drawn_table(weights, steps=steps, split=place, samples=count, seed=seed)
@@ -143,9 +145,7 @@ def check_samples(samples: int, *, where: str) -> int:
     >>> check_samples(100, where="here")
     100
     """
-    if not 1 <= samples <= LARGEST:
-        raise ArgumentError(where=where, got=samples, wanted=f"a whole number from 1 to {LARGEST}")
-    return samples
+    return whole(samples, where=where, most=LARGEST)
 
 
 def _field(weights: Weights) -> Field:

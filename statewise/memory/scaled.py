@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from statewise.errors import ArgumentError, LengthError
+from statewise.errors import ArgumentError, LengthError, ShapeError
 from statewise.layers.recurrent import RAC
+from statewise.memory.other_networks import check_layer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,12 +56,16 @@ def scaled_scores(
     >>> bool(found.log_scale.isfinite().all()), layer(torch.randn(200, 1, 2))[0][-1].tolist()
     (True, [[0.0, 0.0]])
     """
+    check_layer(layer, where="scaled_scores")
     if layer.bias or layer.bidirectional or len(layer.transforms):
         raise ArgumentError(where="scaled_scores.layer", got=repr(layer), wanted="a plain circuit in one direction")
     weight = _matrix(readout)
     rows = x.transpose(0, 1) if layer.batch_first else x
     if not len(rows):
         raise LengthError(where="scaled_scores.x", got="an empty sequence", wanted="at least one step")
+    if rows.shape[-1] != layer.input_size:
+        wanted = f"(steps, batch, {layer.input_size} features)"
+        raise ShapeError(where="scaled_scores.x", got=tuple(rows.shape), wanted=wanted)
     products = _first_products(layer, rows)
     below = [_normal(inputs, inputs.new_zeros(inputs.shape[0])) for inputs in rows]
     for level, first in enumerate(products):

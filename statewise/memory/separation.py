@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from statewise.errors import ArgumentError, ShapeError
-from statewise.memory.circuit import Circuit
-from statewise.memory.counts import split_of
+from statewise.memory.circuit import Circuit, check_circuit
 from statewise.memory.elimination import BACKENDS, rank
 from statewise.memory.field import Arithmetic, Field, Integers, Table, exact_numbers
 from statewise.memory.generic import table_rank
@@ -18,6 +17,9 @@ from statewise.memory.primes import PRIMES, check_primes
 from statewise.memory.row_space import row_space_rank
 from statewise.memory.sampled import check_samples, drawn_table
 from statewise.memory.sharper_bound import proved_bound
+from statewise.memory.split import split_of
+from statewise.memory.telling import bound_text, counted
+from statewise.memory.whole import whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +60,11 @@ class NetworkRank:
     @property
     def sentence(self) -> str:
         """What is known, in one sentence."""
-        where = f"on {self.samples} sampled Starts and Ends" if self.samples else f"on {self.inputs} templates"
-        shown = f"{self.rank} {where}, {self.split} of {self.steps} steps"
+        where = f"{self.samples} sampled Starts and Ends" if self.samples else counted(self.inputs, "template")
+        shown = f"{self.rank} on {where}, {self.split} of {counted(self.steps, 'step')}"
         if self.proved:
             return f"This network has separation rank {shown}: proved."
-        most = f"at most {self.upper} are possible"
+        most = f"at most {bound_text(self.upper)} is possible"
         if self.samples:
             return f"This network has separation rank at least {shown}; {most}."
         doubt = f"unless every larger minor is 0 modulo {' and '.join(map(str, self.primes))}"
@@ -100,14 +102,15 @@ def network_rank(
 
     >>> circuit = Circuit(inputs=([[1, 2], [3, -1]],), recurrent=([[1, 1], [0, 1]],), readout=[1, 2])
     >>> print(network_rank(circuit, steps=1000).sentence)
-    This network has separation rank 2 on 2 templates, 500 of 1000 steps: proved.
+    This network has separation rank 2 on 2 templates, 500 of 1,000 steps: proved.
     """
-    begun, place = time.perf_counter(), split_of(steps, split, where="network_rank")
+    check_circuit(circuit, where="network_rank")
+    begun, steps = time.perf_counter(), whole(steps, where="network_rank.steps")
+    place = split_of(steps, split, where="network_rank", name="steps")
     check_primes(primes, where="network_rank.primes")
     if backend not in BACKENDS:
         raise ArgumentError(where="network_rank.backend", got=backend, wanted=f"one of {', '.join(BACKENDS)}")
-    if seed < 0:
-        raise ArgumentError(where="network_rank.seed", got=seed, wanted="a whole number of at least 0")
+    seed = whole(seed, where="network_rank.seed", least=0)
     features = _templates(circuit, templates)
     if samples is not None:
         check_samples(samples, where="network_rank.samples")
@@ -191,10 +194,11 @@ def exact_table(
     >>> exact_table(circuit, steps=2).tolist()
     [[22, 2], [-5, 4]]
     """
+    check_circuit(circuit, where="exact_table")
     used = Integers() if arithmetic is None else arithmetic
     features = _templates(circuit, templates)
     own = None if features is None else used.of(features)
-    place = split_of(steps, split, where="exact_table")
+    place = split_of(steps, split, where="exact_table", name="steps")
     return used.integers(grid_matrix(circuit.over(used), steps=steps, split=place, templates=own))
 
 

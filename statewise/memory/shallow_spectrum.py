@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from statewise.errors import ArgumentError, NonFiniteError, ShapeError
-from statewise.memory.circuit import Circuit
-from statewise.memory.counts import split_of
+from statewise.memory.circuit import Circuit, check_circuit
 from statewise.memory.spectrum import SeparationSpectrum, spectrum_of
+from statewise.memory.split import split_of
 
 Matrix = NDArray[np.float64]
 #: A factor of a side, and the logarithm that it was divided by.
@@ -43,7 +43,7 @@ def shallow_spectrum(
     if method not in METHODS:
         raise ArgumentError(where="shallow_spectrum.method", got=method, wanted=f"one of {', '.join(METHODS)}")
     # Before the first step there is a product and no state; a table of one column has the values of one of one row.
-    place = split_of(steps, split, where="shallow_spectrum") or steps
+    place = split_of(steps, split, where="shallow_spectrum", name="steps") or steps
     terms, recurrent, first, readout = _parts(circuit, templates)
     if method == "gram":
         return _meeting_gram(
@@ -73,6 +73,7 @@ def shallow_spectra(circuit: Circuit, *, steps: int, templates: Any = None) -> l
 
 def _parts(circuit: Circuit, templates: Any) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """``W f`` of the templates as rows, the recurrent matrix, the first product and the readout as rows."""
+    check_circuit(circuit, where="shallow_spectrum")
     if circuit.depth != 1:
         raise ArgumentError(
             where="shallow_spectrum.circuit",

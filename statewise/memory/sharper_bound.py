@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from statewise.errors import ArgumentError
-from statewise.memory.counts import multiset, split_of, state_bound, upper_bound
+from statewise.memory.counts import multiset, state_bound, upper_bound
+from statewise.memory.split import split_of
+from statewise.memory.whole import wholes
 
 
 def sharper_state_bound(*, M: int, R: int, T: int, L: int, split: int | None = None) -> int:
@@ -40,8 +41,7 @@ def sharper_state_bound(*, M: int, R: int, T: int, L: int, split: int | None = N
     >>> sharper_state_bound(M=3, R=4, T=10, L=2), state_bound(R=4, T=10, L=2)
     (220, 224)
     """
-    if M < 1:
-        raise ArgumentError(where="sharper_state_bound.M", got=M, wanted="a whole number of at least 1")
+    M, R, T, L = wholes("sharper_state_bound", M=M, R=R, T=T, L=L)
     bound = state_bound(R=R, T=T, L=L, split=split)
     end = T - split_of(T, split, where="sharper_state_bound")
     if end == 0:

@@ -17,9 +17,9 @@ from torch import Tensor
 from statewise.analysis.ranks import effective_rank
 from statewise.errors import NonFiniteError
 from statewise.layers.recurrent import RAC
-from statewise.memory.counts import split_of
 from statewise.memory.grid_tensor import Network, grid_tensor, matricize
 from statewise.memory.scaled import scaled_scores
+from statewise.memory.split import split_of
 
 
 class RoundedRankWarning(UserWarning):
@@ -130,7 +130,8 @@ def separation_spectrum(
     >>> found.rank(), found.distance < 1e-7
     (1, True)
     """
-    rows = split_of(steps, split, where="separation_spectrum") if split is None or isinstance(split, int) else split
+    if split is None or not isinstance(split, Sequence):
+        split = split_of(steps, split, where="separation_spectrum", name="steps")
     if isinstance(network, RAC) and network.num_layers > 1:
         warnings.warn(
             f"A rank from floats of an arithmetic circuit of {network.num_layers} layers is unreliable: its entries "
@@ -143,7 +144,7 @@ def separation_spectrum(
         tensor, log_scale = _scaled_grid(network, templates, steps, readout, output)
     else:
         tensor, log_scale = grid_tensor(network, templates, steps, readout=readout, output=output), 0.0
-    return table_spectrum(matricize(tensor, rows), log_scale=log_scale)
+    return table_spectrum(matricize(tensor, split), log_scale=log_scale)
 
 
 def spectrum_of(values: NDArray[np.float64], *, log_scale: float = 0.0, size: int = 0) -> SeparationSpectrum:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from statewise.errors import ArgumentError, ShapeError
 from statewise.layers import RAC
+from statewise.memory.other_networks import check_layer
 from statewise.memory.tensor_network import Node, TensorNetwork
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -90,6 +91,7 @@ def circuit_tensors(
     >>> sorted(circuit_tensors(RAC(3, 2), torch.ones(2, 3), torch.ones(1, 2)))
     ['WH[1]', 'WI[1]', 'WO', 'x[1]', 'x[2]']
     """
+    check_layer(layer, where="circuit_tensors")
     if layer.bias or layer.bidirectional or layer.initial_state != "ones":
         got = "biases, two directions, or another start than 'ones'"
         raise ArgumentError(where="circuit_tensors.layer", got=got, wanted="a plain circuit of one direction")
@@ -112,7 +114,9 @@ def not_cloned(phi: Float[Tensor, "n n n"]) -> Float[Tensor, " n"]:
     >>> not_cloned(torch.eye(2)[:, :, None] * torch.eye(2))
     tensor([1., 1.])
     """
-    size = phi.shape[0]
+    size = phi.shape[0] if phi.dim() else 0
+    if tuple(phi.shape) != (size,) * 3 or not size:
+        raise ShapeError(where="not_cloned.phi", got=tuple(phi.shape), wanted="(n, n, n)")
     ones = torch.ones(size, dtype=phi.dtype)
     vectors: list[Tensor] = [*torch.eye(size, dtype=phi.dtype).unbind(), ones, 2 * ones]
     for vector in vectors:

@@ -10,7 +10,11 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from statewise.errors import ArgumentError, ShapeError
-from statewise.memory.circuit import Circuit
+from statewise.memory.circuit import Circuit, check_circuit
+from statewise.memory.whole import exceeds, whole
+
+#: Tensors of more entries are not written down: half a gigabyte.
+MOST = 1 << 26
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +60,10 @@ class TensorTrain:
             raise ShapeError(
                 where="TensorTrain.entry", got=f"{len(word)} indices", wanted=f"{len(self.cores)}, one a step"
             )
+        for symbol, core in zip(word, self.cores, strict=True):
+            if not 0 <= symbol < core.shape[1]:
+                wanted = f"indices from 0 to {core.shape[1] - 1}"
+                raise ArgumentError(where="TensorTrain.entry", got=symbol, wanted=wanted)
         row = self.cores[0][:, word[0]]
         for core, symbol in zip(self.cores[1:], word[1:], strict=True):
             row = row @ core[:, symbol]
@@ -63,6 +71,14 @@ class TensorTrain:
 
     def full(self) -> NDArray[Any]:
         """The whole tensor, ``M^T`` numbers."""
+        symbols, steps = self.cores[0].shape[1], len(self.cores)
+        if exceeds(symbols, steps, MOST):
+            raise ArgumentError(
+                where="TensorTrain.full",
+                got=f"{symbols}^{steps} entries",
+                wanted=f"at most {MOST}",
+                remedy="entry(word) and evaluate(features) need no whole tensor.",
+            )
         found = self.cores[0]
         for core in self.cores[1:]:
             found = np.tensordot(found, core, axes=1)
@@ -96,6 +112,7 @@ def tensor_train(circuit: Circuit, *, steps: int) -> TensorTrain:
     >>> tensor_train(circuit, steps=2).full().tolist()
     [[22.0, 2.0], [-5.0, 4.0]]
     """
+    check_circuit(circuit, where="tensor_train")
     if circuit.depth != 1:
         raise ArgumentError(
             where="tensor_train.circuit",
@@ -103,8 +120,7 @@ def tensor_train(circuit: Circuit, *, steps: int) -> TensorTrain:
             wanted="one layer",
             remedy="Deeper circuits repeat their inputs and are no chain; see tensor_network.",
         )
-    if steps < 1:
-        raise ArgumentError(where="tensor_train.steps", got=steps, wanted="at least 1")
+    steps = whole(steps, where="tensor_train.steps")
     terms, recurrent = circuit.inputs[0].astype(np.float64), circuit.recurrent[0].astype(np.float64)
     inner = np.einsum("rd,kr->rdk", terms, recurrent)
     cores = [inner] * (steps - 1) + [np.einsum("rd,r->rd", terms, circuit.readout.astype(np.float64))[:, :, None]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from statewise.sweep.network_capacity import NetworkCapacity
 
@@ -25,12 +25,14 @@ def order(networks: Sequence[NetworkCapacity]) -> list[tuple[str, bool | None]]:
 
 
 def _ordered(spans: Sequence[tuple[float, float]]) -> bool | None:
-    """Whether no network solves less than the one before it; None where that is not known."""
-    falls = any(least > most for (least, _), (_, most) in pairwise(spans))
+    """Whether no network solves less than a shallower one; None where that is not known."""
+    before = list(accumulate((least for least, _ in spans), max))  # the most that is known of each or a shallower one
+    falls = any(known > most for known, (_, most) in zip(before, spans, strict=True))
     nothing = all(most < 0 for _, most in spans)  # then there is no order to speak of
     if falls or nothing:
         return False
-    return True if all(most <= least for (_, most), (least, _) in pairwise(spans)) else None
+    rises = all(most <= least for (_, most), (least, _) in pairwise(spans))
+    return True if rises and before[-1] >= 0 else None
 
 
 def _text(network: NetworkCapacity) -> str:

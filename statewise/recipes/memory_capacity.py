@@ -186,7 +186,8 @@ def network_of(one: Studied) -> NetworkCapacity:
     Args:
         one: finished.
     """
-    own = {"size": one.found["budget"], "seconds": one.found["search_seconds"]}
+    # Before there were "search_seconds" they had the name that a line gives to its own.
+    own = {"size": one.found["budget"], "seconds": one.found.get("search_seconds", one.found.get("seconds"))}
     return NetworkCapacity.of({**one.found, **own}, 0.99)
 
 

@@ -25,7 +25,7 @@ from statewise.recipes.studies import Studied, StudyCase, verdicts
 #: The batches of which something was known.
 KNOWN = ("small", "medium", "large")
 #: That a batch takes on two cores, roughly.
-SECONDS = {"small": 2.0, "medium": 35.0, "large": 125.0, "wide": 5.0}
+SECONDS = {"small": 13.0, "medium": 52.0, "large": 135.0, "wide": 20.0}
 
 
 class Conjecture(RankStudy):

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from statewise.recipes.request import Request
 from statewise.recipes.studies import Study, StudyCase
-from statewise.sweep.folders import folder_name
+from statewise.sweep.folders import folder_name, reopen
 from statewise.sweep.replicas import train_replicas
 from statewise.sweep.trial import Outcome, Trial
 
@@ -65,6 +65,8 @@ class Place(NamedTuple):
             **options: of :func:`~statewise.sweep.train_replicas`.
         """
         folders = [self.runs(case) / folder_name(trial) for trial in trials]
+        for folder in folders:
+            reopen(folder)  # a line is made again when it may take longer: what the clock had ended goes on
         where: dict[str, Any] = {"device": self.device, "data": self.data, "console": self.console}
         return train_replicas(trials, folders, **where, **options)
 

@@ -89,9 +89,10 @@ def plot_against_size(found: Mapping[str, Mapping[str, tuple[int, int, float]]],
             places = [each[which] for each in networks.values()]
             marker = "o" if number == 0 else "x"
             axes.plot(places, [each[2] for each in networks.values()], marker, color=f"C{number}", label=whose)
-            for name, each in networks.items():
-                # Those of one accuracy lie side by side: ours are named to the left, the others to the right.
-                offset = {"xytext": (6, 4)} if number else {"xytext": (-6, -8), "ha": "right"}
+            for place, (name, each) in enumerate(networks.items()):
+                # Names of neighbours must not meet: ours on the left, the others on the right, high and low in turn.
+                high = (4, -9)[place % 2]
+                offset = {"xytext": (6, high)} if number else {"xytext": (-6, high), "ha": "right"}
                 axes.annotate(name, (each[which], each[2]), textcoords="offset points", fontsize="small", **offset)
         axes.margins(x=0.2)
         axes.set(xlabel=called)

@@ -11,7 +11,7 @@ good learning rates                      :func:`tune_rate`
 """
 
 from statewise.sweep.bisection import Strategy
-from statewise.sweep.capacity import search_capacity
+from statewise.sweep.capacity import read_search, search_capacity
 from statewise.sweep.capacity_result import CapacityResult
 from statewise.sweep.capacity_search import CapacitySearch, Network, Tuning, networks_within
 from statewise.sweep.executors import Executor, ReplicaExecutor
@@ -48,6 +48,7 @@ __all__ = [
     "folder_name",
     "network_of",
     "networks_within",
+    "read_search",
     "search_capacity",
     "train_replicas",
     "tune_rate",

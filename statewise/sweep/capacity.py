@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from statewise.errors import DataError
+from statewise.errors import ArgumentError, DataError, RunFolderError
 from statewise.files import write_atomically
 from statewise.sweep.capacity_result import CapacityResult
 from statewise.sweep.capacity_search import CapacitySearch
@@ -48,7 +48,7 @@ def search_capacity(
             under ``tuning`` the studies of a search that tunes.
         executor: makes the place that trains, given the folder of the runs; it is closed at the end.
         resume: go on with the search that is there; without one, begin. Its budgets of time may be larger then.
-        console: where to tell of every value that is known; None for silence.
+        console: where to tell of every value that is begun, and of every one that is known; None for silence.
     """
     folder = Path(folder)
     # The place first: if it cannot be had, there is no search yet to go on with.
@@ -60,6 +60,32 @@ def search_capacity(
         courses = [Course(search, network, folder / RUNS) for network in search.networks]
         before = _recall(held.path / SEARCH, courses) if resume else 0.0
         return _Search(search, folder, courses, place, before, console).work()
+
+
+def read_search(folder: Path | str) -> CapacitySearch:
+    """What the search in a folder was told, to go on with.
+
+    Args:
+        folder: of the search.
+
+    Raises:
+        RunFolderError: there is none.
+    """
+    config = Path(folder) / "config.json"
+    if not config.exists():
+        there = Path(folder).is_dir(), Path(folder).exists()
+        got = {(True, True): "a folder without a search", (False, True): "a file"}.get(there, "no such folder")
+        remedy = "Name its folder." if got == "a file" else "Begin one there: search_capacity without resume."
+        raise RunFolderError(where=str(folder), got=got, wanted="the folder of a search", remedy=remedy)
+    told = RunFolder(folder).config()
+    wanted, remedy = "a search for capacities", "Use the folder of another search, or begin one in a new folder."
+    if not told.keys() >= {"like", "networks"}:
+        raise RunFolderError(where=str(folder), got="a run of another kind", wanted=wanted, remedy=remedy)
+    try:
+        return CapacitySearch.of(told)
+    except ArgumentError as error:
+        got = f"what this version cannot read ({error})"
+        raise RunFolderError(where=str(config), got=got, wanted=wanted, remedy=remedy) from error
 
 
 class _Search:
@@ -111,6 +137,8 @@ class _Search:
         trials = course.begin_next(late=late)
         if not trials:
             return
+        for line in course.told_begun():
+            say(self.console, line)
         self.whose.update(dict.fromkeys(trials, course))
         self.place.submit(
             trials,

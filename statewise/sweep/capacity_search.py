@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from statewise.sweep.bisection import Strategy
 from statewise.sweep.trial import Trial
 
 Rate = tuple[float, float | None]
+#: Runs of a value, at most: they are listed, and more than these are a slip.
+_MOST_RUNS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,16 @@ class Network:
     def describe(self) -> dict[str, Any]:
         """The network as JSON can hold it."""
         return asdict(self)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Network:
+        """The network that was described.
+
+        Args:
+            document: what :meth:`describe` gave.
+        """
+        rates = document.get("rates")
+        return cls(**{**document, "rates": None if rates is None else tuple((lr, own) for lr, own in rates)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,14 +157,27 @@ class CapacitySearch:
             raise ArgumentError(where="CapacitySearch.networks", got=places, wanted="each depth and width once")
         if list(self.values) != sorted(self.values):
             raise ArgumentError(where="CapacitySearch.values", got=self.values, wanted="increasing values")
+        self._check_numbers()
+        self.trials(self.networks[0], self.values[0])  # a slip is told before anything is made
+        for value in self.values:
+            self._task(value)
+
+    def _check_numbers(self) -> None:
         for name, least in (("seeds", 1), ("enough", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ArgumentError(where=f"CapacitySearch.{name}", got=value, wanted=f"an integer >= {least}")
         for name in ("network_seconds", "seconds"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not 0 < value < math.inf:
                 raise ArgumentError(where=f"CapacitySearch.{name}", got=value, wanted="a number above 0, or None")
+        own = [len(network.rates) * self.seeds for network in self.networks if network.rates]
+        if self.enough is not None and self.enough > max(self.runs, *own, 0):
+            wanted = f"at most {self.runs}, the runs of a value"
+            raise ArgumentError(where="CapacitySearch.enough", got=self.enough, wanted=wanted)
+        if self.seeds * len(self.rates) > _MOST_RUNS:
+            wanted = f"at most {_MOST_RUNS:,} runs of a value, rates times seeds"
+            raise ArgumentError(where="CapacitySearch.seeds", got=self.seeds, wanted=wanted)
         if not 0 < self.above < 1:
             raise ArgumentError(where="CapacitySearch.above", got=self.above, wanted="an accuracy between 0 and 1")
         if self.like.goal is not None and self.like.goal < self.above:
@@ -161,9 +187,11 @@ class CapacitySearch:
                 wanted=f"at least {self.above:g}, what counts as solved",
                 remedy="Runs would end before they solve anything: name a higher goal, or none (--goal 0).",
             )
-        self.trials(self.networks[0], self.values[0])  # a slip is told before anything is made
-        for value in self.values:
-            self._task(value)
+
+    @property
+    def runs(self) -> int:
+        """How many are made at each value of a network without rates of its own."""
+        return self.seeds * (1 if self.tuning else len(self.rates))
 
     @property
     def hardest(self) -> MemoryTask:
@@ -197,6 +225,29 @@ class CapacitySearch:
             "tuning": None if self.tuning is None else asdict(self.tuning),
             **told,
         }
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> CapacitySearch:
+        """The search that was described.
+
+        Args:
+            document: what :meth:`describe` gave, as JSON has kept it.
+        """
+        try:
+            parts = {
+                "like": Trial.of(document["like"]),
+                "values": tuple(document["values"]),
+                "networks": tuple(map(Network.of, document["networks"])),
+                "rates": tuple(document["rates"]),
+                "strategy": Strategy(**document["strategy"]),
+                "tuning": None if document["tuning"] is None else Tuning(**document["tuning"]),
+            }
+            return cls(**{**document, **parts})
+        except ArgumentError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            got = f"no search ({type(error).__name__}: {error})"
+            raise ArgumentError(where="CapacitySearch.of", got=got, wanted="what describe gives") from error
 
     def _task(self, value: int) -> MemoryTask:
         task = self.like.task

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from statewise.memory.telling import counted
 from statewise.sweep.network_capacity import NetworkCapacity
 from statewise.sweep.trial import Failure
 from statewise.sweep.tries import Try
@@ -70,7 +71,7 @@ def _bounded(found: NetworkCapacity) -> str:
 
 
 def _notes(found: NetworkCapacity) -> Sequence[str]:
-    name = f"depth {found.depth}, {found.width} channels"
+    name = f"depth {found.depth}, {counted(found.width, 'channel')}"
     notes = []
     if found.ended:
         notes.append(f"{name}: ended by the budget of {found.ended}; the capacity may be larger.")
@@ -87,8 +88,8 @@ def _notes(found: NetworkCapacity) -> Sequence[str]:
 def _budgets(search: Mapping[str, Any]) -> str:
     """What the search was allowed, in a sentence."""
     like = search["like"]
-    rates = "tuned rates" if search["tuning"] else f"{len(search['rates'])} rates"
-    parts = [f"{rates} x {search['seeds']} seeds", f"at most {like['iterations']:,} iterations"]
+    rates = "tuned rates" if search["tuning"] else counted(len(search["rates"]), "rate")
+    parts = [f"{rates} x {counted(search['seeds'], 'seed')}", f"at most {counted(like['iterations'], 'iteration')}"]
     for name, whose in (("network_seconds", "a network"), ("seconds", "in all")):
         if search[name] is not None:
             parts.append(f"{search[name]:g} s {whose}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from statewise.memory.budget import orthogonal_parameters
+from statewise.memory.telling import counted
 from statewise.sweep.capacity_search import CapacitySearch, Network
 from statewise.sweep.folders import folder_name, reopen
 from statewise.sweep.network_capacity import NetworkCapacity
@@ -14,6 +15,9 @@ from statewise.sweep.seat import read_outcome
 from statewise.sweep.trial import Failure, Outcome, Trial
 from statewise.sweep.tries import Run, Try
 from statewise.sweep.work import Result
+
+#: Which budget of time has ended the search for a network.
+OF_THE_SEARCH, OF_A_NETWORK = "seconds of the search", "seconds a network"
 
 
 class Course:
@@ -53,7 +57,7 @@ class Course:
         if not values:
             return []
         if out_of_time:
-            self.ended = "seconds of the search" if late else "seconds a network"
+            self.ended = OF_THE_SEARCH if late else OF_A_NETWORK
             return []
         self.waiting = {value: dict.fromkeys(self.search.trials(self.network, value)) for value in values}
         for trials in self.waiting.values():
@@ -115,11 +119,18 @@ class Course:
         Args:
             found: the value.
         """
-        share = f"{found.solved} of {len(found.runs)} runs"
-        return (
-            f"depth {self.network.depth}  {self.network.width:>4} channels  {found.value:>6}  {found.verdict:<7}"
-            f"{share:>14}  best {found.best:.4f}  median {found.median:.4f}  {self.spent:>7.0f} s"
-        )
+        share = f"{found.solved} of {counted(len(found.runs), 'run')}"
+        numbers = f"best {found.best:.4f}  median {found.median:.4f}  {self.spent:>7.0f} s"
+        return f"{self._line(found.value, found.verdict, share)}  {numbers}"
+
+    def told_begun(self) -> list[str]:
+        """A line on each value that is under way, in the columns of :meth:`told`."""
+        return [self._line(value, "begun", counted(len(runs), "run")) for value, runs in self.waiting.items()]
+
+    def _line(self, value: int, word: str, runs: str) -> str:
+        """What lines on a value have in common."""
+        name = f"depth {self.network.depth}  {counted(self.network.width, 'channel'):>13}"
+        return f"{name}  {value:>6}  {word:<7}{runs:>14}"
 
     def describe(self) -> dict[str, Any]:
         """What a search that goes on must know, as JSON can hold it."""

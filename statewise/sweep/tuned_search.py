@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from statewise.memory.telling import counted
 from statewise.sweep.capacity_search import CapacitySearch, Network
 from statewise.sweep.executors import Executor
 from statewise.sweep.tuning import tune_rate
@@ -38,7 +39,7 @@ def tuned(
     networks: list[Network] = []
     for network in search.networks:
         if network.rates is None:
-            say(console, f"Rates for depth {network.depth}, {network.width} channels:")
+            say(console, f"Rates for depth {network.depth}, {counted(network.width, 'channel')}:")
             found = tune_rate(
                 replace(search.trials(network, value)[0], **changes),
                 folder / f"L{network.depth}-R{network.width}",

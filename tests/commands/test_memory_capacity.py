@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from statewise.commands import memory_capacity
+from statewise.commands.capacity_asked import search_of
 from statewise.commands.shared import find_device
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.sweep.capacity_result import CapacityResult
@@ -21,35 +24,77 @@ SMALL += " --seeds 1 --rates 1e-3 --device cpu --values 0 2 4"
 
 
 def typed(words: str, folder: Path) -> str:
+    return as_typed(f"statewise memory capacity {words} --out {shlex.quote(str(folder))}")
+
+
+def as_typed(command: str) -> str:
+    """What a command prints, which is given whole, as a shell takes it."""
     page = Console(file=io.StringIO(), width=200)
-    chosen = memory_capacity.parser().parse_args([*words.split(), "--out", str(folder)])
-    memory_capacity.run(chosen, page)
+    program, *words = shlex.split(command)
+    assert [program, *words[:2]] == ["statewise", "memory", "capacity"]
+    memory_capacity.run(memory_capacity.parser().parse_args(words[2:]), page)
     assert isinstance(page.file, io.StringIO)
     return page.file.getvalue()
 
 
+def table_and_after(said: str) -> list[str]:
+    lines = said.splitlines()
+    return lines[max(place for place, line in enumerate(lines) if line.endswith(" s")) + 1 :]
+
+
 def asked(words: str = "") -> CapacitySearch:
-    return memory_capacity.search_of(memory_capacity.parser().parse_args(words.split()))
+    return search_of(memory_capacity.parser().parse_args(words.split()))
 
 
 def test_it_prints_a_table_and_writes_a_result_and_a_picture(tmp_path: Path) -> None:
-    said = typed(SMALL, tmp_path / "s")
-    assert "2 networks, 3 values, 1 runs at each value that is tried" in said
+    folder = tmp_path / "a search"
+    said = typed(SMALL, folder)
+    assert "copying-delay, 2 networks, 3 values, 1 run at each value that is tried" in said
     assert "capped" in said
-    assert "Budget: 1 rates x 1 seeds, at most 20 iterations." in said
-    result = CapacityResult.of(json.loads((tmp_path / "s" / "result.json").read_text()))
+    assert "Budget: 1 rate x 1 seed, at most 20 iterations." in said
+    assert not re.search(r"\b1 (run|network|value|rate|seed)s\b", said)
+    result = CapacityResult.of(json.loads((folder / "result.json").read_text()))
     assert [(each.depth, each.width, each.capacity) for each in result.networks] == [(1, 6, None), (2, 6, None)]
-    assert (tmp_path / "s" / "capacity.png").read_bytes()[:4] == b"\x89PNG"
-    with pytest.raises(RunFolderError, match="--resume"):
-        typed(SMALL, tmp_path / "s")
-    assert "2 networks" not in typed(f"{SMALL} --resume --quiet", tmp_path / "s")
+    assert (folder / "capacity.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(RunFolderError, match="--resume") as caught:
+        typed(SMALL, folder)
+    _, _, command = str(caught.value).partition("Go on (")
+    # What the error says can be typed as it is.
+    again = as_typed(command.partition("), or name")[0])
+    assert f"Going on with {folder}: copying-delay, 2 networks, 3 values" in again
+    assert again.splitlines()[1:] == table_and_after(said)
+    assert "2 networks" not in as_typed(f"statewise memory capacity --resume --quiet --out '{folder}'")
+
+
+def test_a_value_is_told_when_it_is_begun_and_when_it_is_known(tmp_path: Path) -> None:
+    lines = typed(SMALL.replace("--depths 1 2", "--depths 1"), tmp_path / "s").splitlines()
+    told = [line for line in lines if line.startswith("depth 1 ")]
+    begun, known = told[0], told[1]
+    assert begun == "depth 1     6 channels       2  begun           1 run"
+    assert known.startswith("depth 1     6 channels       2  capped     0 of 1 run  best 0.")
+    assert [line.split()[4:6] for line in told[:2]] == [["2", "begun"], ["2", "capped"]]
+    between = lines[lines.index(begun) + 1 : lines.index(known)]
+    assert len(between) == 1  # the run itself
+    assert between[0].startswith("copying-memory-2-L1-R6-lr0.001-s0-")
+
+
+def test_what_a_budget_has_ended_says_how_to_get_more(tmp_path: Path) -> None:
+    said = typed(f"{SMALL} --network-seconds 1e-6 --replicas 2", tmp_path / "s")
+    (line,) = (line for line in said.splitlines() if line.startswith("With more time: "))
+    command, _, seconds = line.removeprefix("With more time: ").rpartition(" ")
+    assert command.endswith(f"--resume --out {tmp_path / 's'} --replicas 2 --device cpu --network-seconds")
+    assert int(seconds) >= 1
+    more = as_typed(f"{command} 60")
+    assert "60 s a network" in more
+    assert "With more time" not in more
 
 
 def test_it_tunes_first(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
-    said = typed(f"{SMALL.replace('--depths 1 2', '--depths 1')} --tune 2 --tune-iterations 10", tmp_path / "s")
+    words = SMALL.replace("--depths 1 2", "--depths 1").replace("--rates 1e-3", "--tune 2 --tune-iterations 10")
+    said = typed(words, tmp_path / "s")
     assert "Rates for depth 1, 6 channels:" in said
-    assert "tuned rates x 1 seeds" in said
+    assert "tuned rates x 1 seed," in said
     document = json.loads((tmp_path / "s" / "result.json").read_text())
     ((lr, recurrent),) = document["search"]["networks"][0]["rates"]
     assert {(run["lr"], run["lr_recurrent"]) for each in document["networks"][0]["tries"] for run in each["runs"]} == {
@@ -88,21 +133,33 @@ def test_places(tmp_path: Path) -> None:
     ray = place("--ray auto --gpus-per-task 0.25")
     assert ray.func is RayExecutor  # type: ignore[attr-defined]
     assert ray.keywords["gpus"] == 0.25  # type: ignore[attr-defined]
-    for wrong, said in (("--workers 2", "--executor processes"), ("--gpus-per-task 0.5", "--ray with it")):
-        with pytest.raises(ArgumentError, match=said):
-            place(wrong)
-    with pytest.raises(ArgumentError, match="one of the two"):
-        asked("--sizes 8192 --widths 20")
+    for wrong in ("--replicas 0", "--executor processes --workers 0", "--ray local --cpus-per-task -1"):
+        words = wrong.split()
+        with pytest.raises(ArgumentError, match=rf"^{words[-2]}: got {words[-1]}, wanted .*Leave it out for "):
+            typed(f"{SMALL} {wrong}", tmp_path / "s")
+    assert not (tmp_path / "s").exists()
 
 
 def test_whoever_stops_it_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = io.StringIO()
+    folder = tmp_path / "a search"
+    words = [*SMALL.split(), "--executor", "processes", "--workers", "1", "--out", str(folder)]
+
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(memory_capacity, "search_capacity", stopped)
-    page = Console(file=io.StringIO(), width=200)
-    chosen = memory_capacity.parser().parse_args([*SMALL.split(), "--out", str(tmp_path / "s")])
-    with pytest.raises(KeyboardInterrupt):
-        memory_capacity.run(chosen, page)
-    assert isinstance(page.file, io.StringIO)
-    assert f"The same command with --resume goes on with {tmp_path / 's'}." in page.file.getvalue()
+    def stop(when: str) -> str:
+        monkeypatch.setattr(when, stopped)
+        with pytest.raises(KeyboardInterrupt):
+            memory_capacity.run(memory_capacity.parser().parse_args(words), Console(file=page, width=200))
+        monkeypatch.undo()
+        return page.getvalue()
+
+    assert "Stopped before the search began." in stop("statewise.sweep.capacity.RunFolder.create")
+    said = stop("statewise.sweep.capacity._Search.work")
+    _, _, command = said.rpartition("Stopped. Go on: ")
+    there = f"--resume --out '{folder}' --executor processes --workers 1 --device cpu"
+    assert command.strip() == f"statewise memory capacity {there}"
+    whole = as_typed(command.replace("--executor processes --workers 1", ""))
+    assert "2 networks, 3 values" in whole
+    assert (folder / "result.json").exists()

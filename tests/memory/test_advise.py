@@ -85,10 +85,14 @@ def test_depths_that_do_not_fit_are_left_out() -> None:
     [
         ({"budget": 5}, "Allow more parameters"),
         ({"budget": 0}, "budget"),
-        ({"steps": 7}, "split"),
-        ({"split": 8}, "two halves"),
+        ({"steps": 1}, "from 2 to 1000000"),
+        ({"steps": 10**7}, "from 2 to 1000000"),
+        ({"split": 0}, "from 1 to 7"),
+        ({"classes": 0}, "classes"),
+        ({"steps": 7}, "split: got none for 7 steps"),
+        ({"split": 8}, "from 1 to 7"),
         ({"depths": ()}, "at least one"),
-        ({"depths": (0,)}, "integers >= 1"),
+        ({"depths": (0,)}, "at least 1"),
         ({"inputs": 0}, "inputs"),
         ({"count": "other"}, "count"),
     ],
@@ -115,5 +119,24 @@ def test_depths_that_may_have_more_are_told() -> None:
 
 
 def test_one_symbol_is_refused_and_numbers_are_sent_elsewhere() -> None:
-    with pytest.raises(ArgumentError, match=r"advise\.inputs: got 1, wanted an integer >= 2.*--samples"):
+    with pytest.raises(ArgumentError, match=r"advise\.inputs: got 1, wanted a whole number of at least 2.*--samples"):
         advise(budget=20_000, steps=784, inputs=1, classes=10)
+
+
+def test_one_of_anything_is_singular_and_the_depths_that_may_have_more_are_named() -> None:
+    lone = advise(budget=8, steps=2, inputs=2, depths=(1,))
+    assert lone.sentence.startswith("Within 8 parameters and over 2 steps, depth 1 with 1 channel has ")
+    rivals = advise(budget=1000, steps=100_000, inputs=4)
+    assert (
+        rivals.rivals
+        == (2, 3)
+        == tuple(
+            pair.depth for pair in rivals.pairs if pair.depth != rivals.best.depth and pair.most > rivals.best.least
+        )
+    )
+    assert "more at depth 2 and 3." in rivals.sentence
+
+
+def test_a_shape_of_one_symbol_has_bounds_of_one() -> None:
+    bounds = shape_advice(depth=3, width=4, inputs=1, steps=6)
+    assert bounds.least == bounds.most == bounds.printed == bounds.end_cap == 1

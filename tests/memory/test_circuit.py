@@ -140,3 +140,11 @@ def test_drawn_weights_have_the_variance_of_the_layer() -> None:
     assert circuit.inputs[0].var() == pytest.approx(1 / 50, rel=0.1)
     assert circuit.inputs[1].var() == pytest.approx(1 / 60, rel=0.1)
     assert not np.array_equal(circuit.readout, drawn_circuit(inputs=50, width=60, depth=2, seed=2).readout)
+
+
+@pytest.mark.parametrize(
+    ("readout", "output"), [(torch.ones(4), 0), (torch.ones(2, 3), 2), (torch.ones(3), 1), (torch.ones(1, 1, 3), 0)]
+)
+def test_a_readout_that_does_not_fit_is_named(readout: torch.Tensor, output: int) -> None:
+    with pytest.raises(ShapeError, match=r"Circuit\.of\.readout: got .* wanted \(more than"):
+        Circuit.of(RAC(2, 3), readout, output=output)

@@ -16,13 +16,13 @@ from statewise.memory.counts import (
     interactions,
     multiset,
     repaired_conjecture,
-    split_of,
     start_cap,
     state_bound,
     theorem1,
     upper_bound,
 )
 from statewise.memory.separation import network_rank
+from statewise.memory.split import split_of
 
 SIZES = st.fixed_dictionaries(
     {"M": st.integers(1, 9), "R": st.integers(1, 9), "T": st.integers(1, 12), "L": st.integers(1, 5)}
@@ -116,3 +116,29 @@ def test_the_theorem_is_not_stretched() -> None:
     for beyond in ({"L": 3}, {"L": 2, "split": 1}):
         with pytest.raises(ArgumentError, match="repaired_conjecture"):
             theorem1(M=2, R=2, T=4, **beyond)
+
+
+@given(SIZES, st.integers(0, 12), st.booleans())
+def test_caps_are_the_products_that_they_are_defined_as(sizes: dict[str, int], split: int, continuous: bool) -> None:
+    """Where no more can be told apart a power stands for the remaining factors."""
+    m, r, steps, depth = sizes["M"], sizes["R"], sizes["T"], sizes["L"]
+    start = min(split, steps)
+
+    def factor(before: int) -> int:
+        power = math.comb(before + depth - 1, depth - 1)
+        told = [math.comb(n + power - 1, power) for n in (r, min(m, r))]
+        return told[1] if continuous else min(m, told[0])
+
+    expected = [math.prod(map(factor, side)) for side in (range(steps - start), range(steps - start, steps))]
+    found = [cap(**sizes, split=start, continuous=continuous) for cap in (end_cap, start_cap)]
+    assert found == expected
+
+
+def test_a_million_steps_take_no_time() -> None:
+    assert end_cap(M=3, R=2, T=10**6, L=2) == 2 * 3 ** (10**6 // 2 - 1)
+    assert end_cap(M=3, R=2, T=10**6, L=1) == 2 ** (10**6 // 2)
+
+
+def test_one_step_has_no_halves() -> None:
+    with pytest.raises(ArgumentError, match=r"none for 1 step, .* One step has no two halves"):
+        interactions(1, 2)

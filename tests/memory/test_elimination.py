@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statewise.errors import ArgumentError, MissingExtraError
-from statewise.memory import elimination
 from statewise.memory.elimination import block_rank, rank, row_basis
 from statewise.memory.field import Field, Table, WideField
 
@@ -93,7 +92,6 @@ def test_no_rows_have_no_rank() -> None:
 
 
 def test_without_the_extra_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elimination, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "flint", None)
     table = low_rank(20, 20, 7)
     assert rank(table, Field()) == 7

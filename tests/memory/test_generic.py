@@ -8,6 +8,7 @@ import pytest
 from statewise.errors import ArgumentError
 from statewise.memory.generic import generic_rank
 from statewise.memory.primes import PRIMES
+from statewise.memory.sampled import sampled_rank
 
 SMALL: dict[str, Any] = {"inputs": 3, "width": 2, "steps": 4, "depth": 2}
 
@@ -61,3 +62,25 @@ def test_what_cannot_be_answered_is_refused(wrong: dict[str, Any], word: str) ->
 def test_a_rank_is_a_record_that_can_be_written() -> None:
     fields = dataclasses.asdict(generic_rank(**SMALL))
     assert {"rank", "upper", "primes", "seeds", "found", "failure_probability", "seconds"} <= set(fields)
+
+
+def test_one_step_and_one_sample_are_singular() -> None:
+    assert "Start of 1 step has" in generic_rank(inputs=2, width=2, steps=2, depth=2).sentence
+    lone = sampled_rank(inputs=3, width=3, steps=8, depth=2, samples=1)
+    assert "the table of 1 sample could" in lone.sentence
+
+
+def test_bounds_of_thousands_of_digits_are_told_in_short() -> None:
+    found = dataclasses.replace(generic_rank(inputs=2, width=2, steps=2, depth=2), upper=2**20_000)
+    assert "and at most about 3.98e6020" in found.sentence
+    assert "upper bound  about 3.98e6020" in found.describe()
+    assert "at most 12;" in dataclasses.replace(found, upper=12).sentence
+
+
+def test_sizes_beyond_the_memory_are_refused_at_once() -> None:
+    with pytest.raises(ArgumentError, match=r"generic_rank\.width: got 100,000 channels"):
+        generic_rank(inputs=2, width=100_000, steps=4, depth=2)
+    with pytest.raises(ArgumentError, match=r"3\^500000 x 3\^500000 entries.*another question: .* continuous inputs"):
+        generic_rank(inputs=3, width=3, steps=10**6, depth=2)
+    with pytest.raises(ArgumentError, match=r"generic_rank\.steps: got 0"):
+        generic_rank(inputs=3, width=3, steps=0, depth=2)

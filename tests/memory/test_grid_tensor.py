@@ -68,5 +68,14 @@ def test_what_is_not_a_score_is_refused() -> None:
 def test_grids_that_are_too_large_or_empty_are_refused() -> None:
     with pytest.raises(ArgumentError, match="empirical_profile"):
         grid_tensor(lambda x: x[0, :, 0], torch.eye(2), 27)
-    with pytest.raises(ArgumentError, match="at least one"):
+    with pytest.raises(ArgumentError, match=r"grid_tensor\.steps: got 0"):
         grid_tensor(lambda x: x[0, :, 0], torch.eye(2), 0)
+
+
+def test_a_readout_and_a_number_of_rows_that_do_not_fit_are_named() -> None:
+    with pytest.raises(ShapeError, match=r"the readout: got \(4,\), wanted a number for each of 3 channels"):
+        grid_tensor(nn.GRU(2, 3), torch.eye(2), 2, readout=torch.ones(4))
+    with pytest.raises(ArgumentError, match=r"matricize\.rows: got -1"):
+        matricize(torch.ones(2, 2), -1)
+    with pytest.raises(ArgumentError, match=r"2\^1000000000 words"):
+        grid_tensor(nn.GRU(2, 3), torch.eye(2), 10**9)

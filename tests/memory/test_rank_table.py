@@ -40,6 +40,12 @@ class TestShapes:
             shapes_of(inputs=[1], widths=[2], most=4)
         assert shapes_of(inputs=[1], widths=[2], most=4, longest=4) == ((1, 2, 2), (1, 2, 4))
 
+    def test_no_symbols_and_no_channels_are_refused(self) -> None:
+        with pytest.raises(ArgumentError, match=r"shapes_of\.inputs: got 0"):
+            shapes_of(inputs=[0], widths=[2], most=4)
+        with pytest.raises(ArgumentError, match=r"shapes_of\.widths: got 0"):
+            shapes_of(inputs=[2], widths=[0], most=4)
+
 
 class TestRows:
     def test_a_violation_is_certain_where_the_upper_bound_says_so(self) -> None:
@@ -66,8 +72,9 @@ class TestRows:
         assert table.sentence.endswith("0 violated. The rank is min{U1, U2} in 4. Proved: 4.")
         lacking = RankTable(depth=3, rows=(replace(table.rows[0], rank=26),))
         assert lacking.sentence.endswith(
-            "1 violated. The rank is min{U1, U2} in 0; 1 fall short of it by 4. Proved: 0."
+            "1 violated. The rank is min{U1, U2} in 0; 1 falls short of it by 4. Proved: 0."
         )
+        assert lacking.sentence.startswith("L = 3, 1 shape, against")
 
 
 @pytest.fixture
@@ -144,6 +151,47 @@ class TestFiles:
         path.write_text(path.read_text(encoding="utf-8") + '{"inputs": 3}\n', encoding="utf-8")
         with pytest.raises(DataError, match="line 4"):
             read_rank_table(path)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "told"),
+        [
+            ('"rank": 30', '"rank": "many"', r"ranks\.jsonl, line 2: got rank = 'many', wanted a whole number"),
+            ('"found": [30]', '"found": 30', r"line 2: got found = 30, wanted a list of whole numbers"),
+            ('"seconds": ', '"seconds": null, "was": ', r"line 2: got \{.*, wanted a row with"),
+            ('"steps": 4, "depth": 3', '"steps": 4, "depth": 2', r"line 2: got depth = 2, wanted depth = 3"),
+            ('"depth": 3, "runs"', '"runs"', r"line 1: got \{.*, wanted the first line of a table of ranks, with"),
+            ('"rank": 30, ', '"rank": 30, \n', r"line 2: got \{.*, wanted a line of JSON"),
+            ('"rank": 30', '"rank": ' + "9" * 5000, r"line 2: got \{.*, wanted a line of JSON"),
+        ],
+    )
+    def test_a_wrong_line_is_named_with_its_file(self, tmp_path: Path, old: str, new: str, told: str) -> None:
+        path = tmp_path / "ranks.jsonl"
+        rank_table(FEW[:1], depth=3, path=path)
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        with pytest.raises(DataError, match=told):
+            read_rank_table(path)
+
+    def test_a_file_that_is_none_is_named_with_what_makes_one(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match=r"none\.jsonl: got no such file.*rank_table\(.*--out FILE"):
+            read_rank_table(tmp_path / "none.jsonl")
+        with pytest.raises(DataError, match="got a folder, wanted a file"):
+            read_rank_table(tmp_path)
+        for content, told in ((b"", "an empty file"), (b"\x99\xff", "no text")):
+            path = tmp_path / "ranks.jsonl"
+            path.write_bytes(content)
+            with pytest.raises(DataError, match=told):
+                read_rank_table(path)
+        path.write_bytes(b"")
+        assert len(rank_table(FEW[:1], depth=3, path=path).rows) == 1  # which may be filled
+
+    @pytest.mark.parametrize("wrong", [{"depth": 0}, {"runs": 0}, {"seed": -1}, {"start": "x"}, {"backend": "x"}])
+    def test_wrong_options_are_told_before_a_file_is_written(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
+        path, name = tmp_path / "ranks.jsonl", next(iter(wrong))
+        with pytest.raises(ArgumentError, match=rf"rank_table\.{name}"):
+            rank_table(FEW[:1], **{"depth": 3, "path": path, **wrong})
+        assert not path.exists()
 
 
 class TestArguments:

@@ -55,3 +55,11 @@ def test_what_is_no_chain_is_refused() -> None:
         train.entry([0, 1])
     with pytest.raises(ShapeError, match="3"):
         train.evaluate(np.ones((2, 1, 2)))
+
+
+def test_what_is_not_in_the_tensor_is_refused() -> None:
+    train = tensor_train(drawn_circuit(inputs=2, width=3, depth=1), steps=40)
+    with pytest.raises(ArgumentError, match="got 5, wanted indices from 0 to 1"):
+        train.entry([5] * 40)
+    with pytest.raises(ArgumentError, match=r"2\^40 entries, wanted at most"):
+        train.full()

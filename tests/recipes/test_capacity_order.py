@@ -24,6 +24,7 @@ def test_what_is_decided_within_the_iterations_is_told() -> None:
     assert judged(bounded(1, 50), bounded(2, 50)) is True, "as much is no less"
     assert order([bounded(1, 50)]) == []
     assert judged(bounded(1, None), bounded(2, None)) is False, "nothing is no order"
+    assert judged(bounded(1, 0, "failed"), bounded(2, 50, "failed")) is True
 
 
 @pytest.mark.parametrize("how", ["untried", "stopped", "broken"])
@@ -32,6 +33,8 @@ def test_what_the_clock_has_ended_is_known_from_below(how: str) -> None:
     assert order([bounded(1, 50, how), bounded(2, 50)]) == [("depth 2 (50) >= depth 1 (at least 50)", None)]
     assert judged(bounded(1, 50), bounded(2, 50, how)) is True, "the deeper one can only have more"
     assert judged(bounded(1, 100, how), bounded(2, 50)) is False, "more time would not mend that"
+    assert judged(bounded(1, 100), bounded(2, 0, how), bounded(3, 50)) is False, "whatever is between"
+    assert judged(bounded(1, None), bounded(2, None, how)) is None, "nothing is known to be solved"
     assert order([bounded(1, None, how), bounded(2, 50)]) == [("depth 2 (50) >= depth 1 (unknown)", None)]
 
 

@@ -188,3 +188,21 @@ def test_costs_follow_rows_and_sizes() -> None:
     assert small.cpu < large.cpu / 10
     delay = find_recipe("depth-memory/figure3.1-delay").cost(Request())
     assert delay.gpu == pytest.approx(3 * memory_capacity.CapacitySettings().network_seconds / 3600)
+
+
+def test_pixels_that_the_clock_has_ended_go_on_with_more_time(tmp_path: Path) -> None:
+    found = []
+    for seconds in (1e-6, 0.0):
+        overrides = (("iterations", 6), ("network_seconds", seconds))
+        (one,) = run("depth-memory/tableC1", tmp_path, rows=("1x256",), overrides=overrides).measured
+        assert isinstance(one, Studied)
+        found.append((one.found["reasons"], one.found["iterations"]))
+    assert found == [(["stopped"], [2]), (["iterations"], [6])]
+    for wrong in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ArgumentError, match=r"PixelSettings\.network_seconds: got"):
+            memory_pixels.PixelSettings(network_seconds=wrong)
+
+
+def test_a_line_made_before_searches_had_seconds_of_their_own_is_still_read() -> None:
+    found = {**bounded(1, 50).describe(), "budget": 8192}
+    assert memory_capacity.network_of(Studied(name="x", line=Line(row="depth1"), seed=0, found=found)).seconds == 1.0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,14 +16,16 @@ from typing import Any
 import pytest
 
 from statewise.data.copying_memory import CopyingMemory
+from statewise.data.similarity import StartEndSimilarity
 from statewise.errors import ArgumentError, DataError, RunFolderError
 from statewise.memory.budget import orthogonal_parameters
 from statewise.sweep.bisection import Strategy
-from statewise.sweep.capacity import search_capacity
+from statewise.sweep.capacity import read_search, search_capacity
 from statewise.sweep.capacity_result import CapacityResult
-from statewise.sweep.capacity_search import CapacitySearch, Network, networks_within
+from statewise.sweep.capacity_search import CapacitySearch, Network, Tuning, networks_within
 from statewise.sweep.executors import ReplicaExecutor
 from statewise.sweep.trial import Outcome, Trial
+from statewise.train.run import RunFolder
 from sweep import standin
 
 HERE = partial(ReplicaExecutor, train=standin.train)
@@ -222,6 +225,8 @@ def test_a_folder_with_a_search_is_refused_without_resume_and_with_other_setting
         ({"networks": (Network(depth=1, width=2), Network(depth=1, width=2, size=9))}, "each depth and width once"),
         ({"seeds": 0}, "an integer >= 1"),
         ({"seconds": 0.0}, "a number above 0"),
+        ({"network_seconds": math.inf}, "a number above 0"),
+        ({"seeds": 5001}, "at most 10,000 runs of a value"),
         ({"above": 1.0}, "an accuracy between 0 and 1"),
         ({"above": 0.999, "like": standin.like(goal=0.995)}, "at least 0.999, what counts as solved"),
         ({"values": (-1, 0)}, "delay"),
@@ -230,6 +235,35 @@ def test_a_folder_with_a_search_is_refused_without_resume_and_with_other_setting
 def test_wrong_settings_are_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         search(**wrong)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"networks": (Network(depth=2, width=3, size=90, rates=((1e-3, None), (1e-4, 1e-5))),), "enough": 1},
+        {"strategy": Strategy(method="ascending", misses=3), "tuning": Tuning(trials=2, iterations=5), "seconds": 3.5},
+        {"like": standin.like(goal=0.999, lr_recurrent=0.1, update="full-capacity"), "network_seconds": 9.0},
+        {"like": replace(standin.like(), task=StartEndSimilarity(length=8, m=2, n=3)), "values": (8, 10)},
+    ],
+)
+def test_a_search_is_rebuilt_from_what_its_folder_holds(tmp_path: Path, changes: dict[str, Any]) -> None:
+    asked = search(**changes)
+    assert CapacitySearch.of(json.loads(json.dumps(asked.describe()))) == asked
+    RunFolder.create(tmp_path / "s", asked.describe()).close()
+    assert read_search(tmp_path / "s") == asked
+
+
+def test_what_is_no_search_is_refused(tmp_path: Path) -> None:
+    whole = search().describe()
+    for wrong in ({**whole, "values": 3}, {**whole, "colour": 1}, {**whole, "strategy": {"pace": 1}}, {"like": 1}):
+        with pytest.raises(ArgumentError, match=r"CapacitySearch\.of: got no search"):
+            CapacitySearch.of(wrong)
+    with pytest.raises(RunFolderError, match="no such folder"):
+        read_search(tmp_path / "nowhere")
+    RunFolder.create(tmp_path / "s", {"task": "language model"}).close()
+    with pytest.raises(RunFolderError, match="a run of another kind"):
+        read_search(tmp_path / "s")
 
 
 def test_widths_are_those_of_the_thesis() -> None:
