@@ -56,18 +56,18 @@ def unroll_all(calls: list[Recurrence], plans: list[Plan], *, chained: bool) -> 
     chunk = device.chunk_of(calls[0].layout.steps)
     if len(kernels) == len(plans):
         return device.unroll_together(calls, kernels, chained=chained, chunk=chunk)
+    return [_unroll_alone(plan, call, chunk) for plan, call in zip(plans, calls, strict=True)]
+
+
+def _unroll_alone(plan: Plan, call: Recurrence, chunk: int) -> Unrolled:
+    if plan.kernel is not None:
+        return device.unroll_together([call], [plan.kernel], chained=False, chunk=chunk)[0]
     forms: dict[str, Callable[[Recurrence], Unrolled]] = {
         "loop": reference.unroll,
         "python": explicit.unroll,
         "native": replicated.unroll if transformed() else compiled.unroll,
     }
-
-    def alone(plan: Plan, call: Recurrence) -> Unrolled:
-        if plan.kernel is None:
-            return forms[plan.form](call)
-        return device.unroll_together([call], [plan.kernel], chained=False, chunk=chunk)[0]
-
-    return [alone(plan, call) for plan, call in zip(plans, calls, strict=True)]
+    return forms[plan.form](call)
 
 
 def choose(call: Recurrence, *, engine: str, differentiable_record: bool, together: int = 1) -> Plan:

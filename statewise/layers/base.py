@@ -324,15 +324,14 @@ class RecurrentLayer(DrawingLayer):
         return paired.mix(call, weights.bias_ih, plainly=self.engine == "reference")
 
     def _weights_of(self, suffix: str, batch: Batch) -> StepWeights:
-        def weight(name: str) -> Tensor:
-            return self._in_dtype_of(batch, name + suffix)
-
+        biases = ("bias_ih", "bias_hh") if self.bias else ()
+        weights = {name: self._in_dtype_of(batch, name + suffix) for name in ("weight_ih", "weight_hh", *biases)}
         return StepWeights(
-            weight_ih=weight("weight_ih"),
-            bias_ih=weight("bias_ih") if self.bias else None,
-            weight_hh=weight("weight_hh"),
-            bias_hh=weight("bias_hh") if self.bias else None,
-            extra=tuple(weight(name) for name, _ in self.cell.extra_parameters),
+            weight_ih=weights["weight_ih"],
+            bias_ih=weights.get("bias_ih"),
+            weight_hh=weights["weight_hh"],
+            bias_hh=weights.get("bias_hh"),
+            extra=tuple(self._in_dtype_of(batch, name + suffix) for name, _ in self.cell.extra_parameters),
         )
 
     def _in_dtype_of(self, batch: Batch, name: str) -> Tensor:

@@ -49,27 +49,26 @@ class DrawingLayer(LayerParts):
         self, transform: Transform, layer: int, batches: Batches, stream: Stream
     ) -> tuple[Tensor, ...] | None:
         """What a transform draws for a layer; at the mixing layer what acts on inputs is drawn for the sequences."""
-
-        def draw(batch: Batch) -> tuple[Tensor, ...] | None:
-            outside = transform.place in (Place.INPUT, Place.OUTPUT)
-            sizes = Sizes(
-                steps=batch.layout.steps,
-                batch=batch.layout.batch,
-                input=self._input_width(layer),
-                hidden=self.hidden_size * (self.num_directions if outside else 1),
-                blocks=len(self.cell.blocks),
-                dtype=batch.rows.dtype,
-                device=batch.rows.device,
-            )
-            return transform.draw(sizes, stream, training=self.training)
-
         if transform.place is Place.INPUT:
-            return draw(batches.entering(layer))
-        drawn = draw(batches.at(layer))
+            return self._draw_for(transform, layer, batches.entering(layer), stream)
+        drawn = self._draw_for(transform, layer, batches.at(layer), stream)
         if drawn is None or not batches.mixes(layer) or not isinstance(transform, RecurrentDropout):
             return drawn
-        for_sequences = draw(batches.own)
+        for_sequences = self._draw_for(transform, layer, batches.own, stream)
         return drawn if for_sequences is None else (for_sequences[0], drawn[1])
+
+    def _draw_for(self, transform: Transform, layer: int, batch: Batch, stream: Stream) -> tuple[Tensor, ...] | None:
+        outside = transform.place in (Place.INPUT, Place.OUTPUT)
+        sizes = Sizes(
+            steps=batch.layout.steps,
+            batch=batch.layout.batch,
+            input=self._input_width(layer),
+            hidden=self.hidden_size * (self.num_directions if outside else 1),
+            blocks=len(self.cell.blocks),
+            dtype=batch.rows.dtype,
+            device=batch.rows.device,
+        )
+        return transform.draw(sizes, stream, training=self.training)
 
     def _check_draws(self, draws: Draws, batches: Batches) -> None:
         """Refuse draws of another input, other pairs, or another layer."""
