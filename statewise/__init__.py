@@ -43,6 +43,7 @@ from statewise.layers import (
     RACCell,
     RecurrentLayer,
     RNNCell,
+    SingularStartWarning,
     tune,
     upgrade,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "RNNCell",
     "RecurrentDropout",
     "RecurrentLayer",
+    "SingularStartWarning",
     "ThroughTimeMix",
     "Transform",
     "Zoneout",

@@ -56,9 +56,30 @@ def check_alone(asked: Any) -> None:
         if whole_numbers(asked.steps, where="--steps")[0] < 2:
             wanted = f"at least 2 steps for --split {ALL}, so that there is a split"
             raise ArgumentError(where="--steps", got=asked.steps, wanted=wanted)
-    elif asked.split is not None and not asked.split.strip().isdecimal():
-        wanted = f"how many steps are the Start, such as 3, or {ALL} for every split; without it half of an even T"
+    elif isinstance(split_asked(asked.split), list) and asked.samples is not None:
+        wanted = "one number with --samples: how many steps are the Start"
         raise ArgumentError(where="--split", got=asked.split, wanted=wanted)
+
+
+def split_asked(text: str | None) -> int | list[int] | None:
+    """Which steps are the rows: so many of the first ones, or a list of steps, counted from 0.
+
+    Args:
+        text: as it was typed.
+
+    >>> split_asked("3"), split_asked("0, 2,4"), split_asked(None)
+    (3, [0, 2, 4], None)
+    """
+    if text is None:
+        return None
+    entries = [entry.strip() for entry in text.split(",")]
+    if not all(entry.isdecimal() for entry in entries):
+        wanted = (
+            f"how many steps are the Start, such as 3, {ALL} for every split, or steps counted from 0, such as 0,2,4; "
+            "without it half of an even T"
+        )
+        raise ArgumentError(where="--split", got=text, wanted=wanted)
+    return int(entries[0]) if len(entries) == 1 else [int(entry) for entry in entries]
 
 
 def smaller(asked: Any) -> str:

@@ -6,7 +6,16 @@ from statewise.layers.convolutional import ConvReadout, ConvRNN
 from statewise.layers.draws import Draws
 from statewise.layers.orthogonal import OrthogonalRNN
 from statewise.layers.parts import CompoundingNoiseWarning
-from statewise.layers.recurrent import GRU, LSTM, MGU, RAC, RNN, MultiplicativeRNN, PeepholeLSTM
+from statewise.layers.recurrent import (
+    GRU,
+    LSTM,
+    MGU,
+    RAC,
+    RNN,
+    MultiplicativeRNN,
+    PeepholeLSTM,
+    SingularStartWarning,
+)
 from statewise.layers.single import (
     GRUCell,
     LSTMCell,
@@ -45,6 +54,7 @@ __all__ = [
     "RNNCell",
     "RecurrentLayer",
     "SingleStep",
+    "SingularStartWarning",
     "tune",
     "upgrade",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Unpack
 
 import torch
@@ -19,7 +20,8 @@ from statewise.cells import (
     RNNCell,
 )
 from statewise.errors import ArgumentError
-from statewise.layers.base import RecurrentLayer
+from statewise.kernels import transformed
+from statewise.layers.base import RecurrentLayer, State
 from statewise.layers.batch import Batch
 from statewise.layers.draws import Draws
 from statewise.layers.parts import LayerOptions
@@ -238,6 +240,10 @@ class PeepholeLSTM(_Memory):
     _cell = PeepholeLSTMCell()
 
 
+class SingularStartWarning(UserWarning):
+    """No state has the product 1 with a singular recurrent matrix, which ``initial_state="pinv"`` solves for."""
+
+
 class RAC(RecurrentLayer):
     """A recurrent arithmetic circuit, which multiplies where others add.
 
@@ -306,5 +312,37 @@ class RAC(RecurrentLayer):
         suffixes = [suffix for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
         wide = torch.promote_types(self.weight_hh_l0.dtype, torch.float32)  # torch solves nothing in half precision
         ones = batch.rows.new_ones(self.hidden_size, dtype=wide)
-        solved = [torch.linalg.pinv(getattr(self, "weight_hh" + suffix).to(wide)) @ ones for suffix in suffixes]
+        recurrent = [getattr(self, "weight_hh" + suffix).to(wide) for suffix in suffixes]
+        solved = [torch.linalg.pinv(weight) @ ones for weight in recurrent]
+        if _can_be_looked_at(ones):
+            self._warn_of_singular(recurrent, solved)
         return torch.stack(solved).unsqueeze(1).expand(shape), False
+
+    def _warn_of_singular(self, recurrent: list[Tensor], solved: list[Tensor]) -> None:
+        """Where a matrix is singular no state has the product 1: what is found has its projection."""
+        for weight, state in zip(recurrent, solved, strict=True):
+            missed = float((weight @ state - 1).detach().abs().max())
+            if missed > 1e-3:
+                warnings.warn(
+                    f"{self._name}: a recurrent matrix is singular, so that initial_state='pinv' makes the first "
+                    f"product miss 1 by {missed:.2g}. initial_state='ones' makes it exactly 1 for every matrix.",
+                    SingularStartWarning,
+                    stacklevel=2,
+                )
+
+    def _initial(self, hx: State | None, batch: Batch, draws: Draws) -> tuple[Tensor, Tensor | None, bool]:
+        found = super()._initial(hx, batch, draws)
+        if hx is not None and not self.bias and _can_be_looked_at(found[0]) and not bool(found[0].any()):
+            raise ArgumentError(
+                where=f"{self._name} hx",
+                got="a state of zeros",
+                wanted="one that is not zero everywhere: products with zero make the whole circuit zero",
+                remedy="Leave hx out to begin (initial_state says how). A state that vanished over many steps is too "
+                "small for its dtype: statewise.memory.scaled_scores keeps logarithms.",
+            )
+        return found
+
+
+def _can_be_looked_at(numbers: Tensor) -> bool:
+    """Whether numbers are there at no cost: an accelerator would have to be waited for, and vmap has none."""
+    return numbers.device.type == "cpu" and not transformed()

@@ -184,7 +184,7 @@ def shape_advice(
         parameters: that it has, if anybody asks.
 
     >>> shape_advice(depth=3, width=5, inputs=6, steps=4).warning
-    'R = 5 < M = 6: the End tells at most U2 = 30 words apart; the printed conjecture, 35, is false here'
+    'R = 5 < M = 6: the inputs tell at most U2 = 30 words apart; the printed conjecture, 35, is false here'
     """
     steps = whole(steps, where="shape_advice.steps", most=MOST_STEPS)
     start = split_of(steps, split, where="shape_advice", name="steps")
@@ -194,7 +194,7 @@ def shape_advice(
     cap = min(end_cap(**shape), start_cap(**shape))
     least = theorem1(**shape) if proved else repaired_conjecture(**shape)
     sharper = sharper_state_bound(**shape)
-    most = min(cap, sharper)
+    binds, words = cap <= sharper, inputs ** min(start, steps - start)
     return Advice(
         depth=depth,
         width=width,
@@ -208,19 +208,20 @@ def shape_advice(
         state_bound=state_bound(R=width, T=steps, L=depth, split=start),
         sharper=sharper,
         end_cap=cap,
-        warning=_warning(inputs, width, printed, cap, reached=least == most, proved=proved, binds=cap == most),
+        warning=_warning(inputs, width, printed, cap, words, reached=least == cap, proved=proved) if binds else "",
     )
 
 
-def _warning(inputs: int, width: int, printed: int, cap: int, *, reached: bool, proved: bool, binds: bool) -> str:
-    if width < inputs and binds and cap < printed:
+def _warning(inputs: int, width: int, printed: int, cap: int, words: int, *, reached: bool, proved: bool) -> str:
+    """What follows where U2 binds: the words of the shorter half are not all told apart, or they are."""
+    if cap < words and cap < printed:
         return (
-            f"R = {width} < M = {inputs}: the End tells at most U2 = {rank_text(cap)} words apart; the printed "
+            f"R = {width} < M = {inputs}: the inputs tell at most U2 = {rank_text(cap)} words apart; the printed "
             f"conjecture, {rank_text(printed)}, is false here"
         )
-    if width < inputs and binds:
+    if cap < words:
         return f"R = {width} < M = {inputs}: U2 = {rank_text(cap)} binds; more channels would tell more words apart"
-    if reached and width >= inputs and binds:
+    if reached:
         whether = "" if proved else "if the repaired conjecture holds, "
         return f"{whether}the words of a half are all told apart: more depth or width cannot help over so few steps"
     return ""

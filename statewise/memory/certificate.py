@@ -12,8 +12,8 @@ from statewise.memory.degrees import weight_copies, weight_degree
 from statewise.memory.drawn import STARTS, check_shape, drawn_weights
 from statewise.memory.field import Field
 from statewise.memory.grid import Weights
+from statewise.memory.partition import Split, partition_bound, split_text
 from statewise.memory.primes import check_primes
-from statewise.memory.sharper_bound import proved_bound
 from statewise.memory.telling import bound_text, counted
 from statewise.memory.whole import whole, wholes
 
@@ -31,7 +31,7 @@ class GenericRank:
         width: R, channels of each layer.
         steps: T.
         depth: L, layers.
-        split: s, steps of the Start.
+        split: s, steps of the Start, or which steps, counted from 0, are set against all others.
         start: "ones" or "drawn".
         rank: the largest that a run found: almost all circuits have at least that.
         upper: no circuit has more; see :func:`statewise.memory.sharper_bound.proved_bound`.
@@ -48,7 +48,7 @@ class GenericRank:
     width: int
     steps: int
     depth: int
-    split: int
+    split: Split
     start: str
     rank: int
     upper: int
@@ -68,7 +68,7 @@ class GenericRank:
     def sentence(self) -> str:
         """What is known, in one sentence."""
         sizes = f"M = {self.inputs}, R = {self.width}, T = {self.steps}, L = {self.depth}"
-        shape = f"{sizes}, Start of {counted(self.split, 'step')}"
+        shape = f"{sizes}, {split_text(self.split)}"
         whose = f"Almost every circuit with {shape}" + (" and continuous inputs" if self.samples else "")
         if self.proved:
             return f"{whose} has separation rank {self.rank}: proved."
@@ -94,7 +94,7 @@ def certify(
     width: int,
     steps: int,
     depth: int,
-    split: int,
+    split: Split,
     seed: int,
     runs: int,
     start: str,
@@ -110,7 +110,7 @@ def certify(
         width: R.
         steps: T.
         depth: L.
-        split: s.
+        split: as :func:`statewise.memory.partition.partition_of` gives it.
         seed: of the first run.
         runs: at most so many.
         start: "ones" or "drawn".
@@ -124,10 +124,10 @@ def certify(
         raise ArgumentError(where=f"{where}.start", got=start, wanted=f"one of {', '.join(STARTS)}")
     fields = list(map(Field, check_primes(primes, where=f"{where}.primes")))
     begun, continuous = time.perf_counter(), samples is not None
-    upper = proved_bound(M=inputs, R=width, T=steps, L=depth, split=split, continuous=continuous)
+    upper = partition_bound(M=inputs, R=width, T=steps, L=depth, rows=split, continuous=continuous)
     most = upper if samples is None else min(upper, samples)
-    # Where one half is empty the table is one row or column, and positive weights make it positive: no run is needed.
-    runs = runs if 0 < split < steps else 0
+    # Positive weights make a table positive. So no run is needed where one row or column, or a bound, leaves only 1.
+    runs = runs if split not in (0, steps) and upper > 1 else 0
     found: list[int] = []
     while len(found) < runs and max(found, default=0) < most:
         field = fields[len(found) % len(fields)]
@@ -136,7 +136,7 @@ def certify(
         found.append(measure(weights, own))
     used, best = tuple(fields[run % len(fields)].prime for run in range(len(found))), max(found, default=1)
     degree = weight_degree(steps, depth, start=start) + (weight_copies(steps, depth, 1) if continuous else 0)
-    missed = 1.0 if best == samples else failure_bound(most, degree, used)
+    missed = 1.0 if best in (samples, upper) else failure_bound(most, degree, used)
     return GenericRank(
         inputs=inputs,
         width=width,
@@ -169,4 +169,5 @@ def failure_bound(minor: int, degree: int, primes: Sequence[int]) -> float:
     >>> failure_bound(216, 139, [2**31 - 1]) < 1.4e-5
     True
     """
-    return math.prod(min(1.0, minor * degree / (prime - 1)) for prime in primes)
+    roots = minor * degree  # which may have more digits than a float has room for
+    return math.prod(1.0 if roots >= prime - 1 else roots / (prime - 1) for prime in primes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from statewise.errors import ArgumentError
@@ -177,6 +178,22 @@ def start_cap(*, M: int, R: int, T: int, L: int, split: int | None = None, conti
     """
     sizes = _sizes("start_cap", M=M, R=R, T=T, L=L, split=split)
     return _cap(sizes, range(sizes.end, sizes.T), continuous)
+
+
+def steps_cap(*, M: int, R: int, L: int, before_last: Sequence[int], continuous: bool = False) -> int:
+    """Any steps can tell no more apart: the product of :func:`end_cap` over them.
+
+    Args:
+        M: templates, or the width of continuous inputs.
+        R: channels of each layer.
+        L: layers.
+        before_last: how many steps before the last each of them is.
+        continuous: whether inputs are any vectors.
+
+    >>> steps_cap(M=6, R=5, L=3, before_last=[0, 1]), steps_cap(M=6, R=5, L=3, before_last=[0, 0])
+    (30, 25)
+    """
+    return math.prod(_told_apart(M, R, degree(j, L), continuous) for j in before_last)
 
 
 def upper_bound(*, M: int, R: int, T: int, L: int, split: int | None = None, continuous: bool = False) -> int:

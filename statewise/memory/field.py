@@ -214,7 +214,7 @@ def exact_numbers(numbers: Any, *, where: str) -> Table:
         raise ShapeError(where=where, got="rows of several lengths", wanted="rows of one length") from error
     if table.dtype.kind in "fu" and not isinstance(numbers, np.ndarray):
         given = np.asarray(numbers, dtype=object)
-        table = given if all(isinstance(number, int) for number in given.flat) else table
+        table = given if all(isinstance(number, int) for number in given.flat) else _unrounded(given, table, where)
     if table.dtype.kind in "ib" or (table.dtype.kind == "u" and table.dtype.itemsize < 8):
         return table.astype(np.int64)
     if table.dtype.kind == "f" and table.dtype.itemsize <= 8:
@@ -225,6 +225,15 @@ def exact_numbers(numbers: Any, *, where: str) -> Table:
     if table.dtype.kind in "uO" and all(isinstance(number, Integral) for number in table.astype(object).flat):
         return np.array([int(number) for number in table.flat], dtype=object).reshape(table.shape)
     raise DtypeError(where=where, got=str(table.dtype), wanted="whole numbers or floats of at most 64 bits")
+
+
+def _unrounded(given: Table, table: Table, where: str) -> Table:
+    """Whole numbers beside fractions become floats, which have no room for all of them."""
+    for number, rounded in zip(given.flat, table.flat, strict=True):
+        if isinstance(number, int) and int(rounded) != number:
+            wanted = "whole numbers below 2^53 beside fractions"
+            raise DtypeError(where=where, got=f"{number} beside fractions", wanted=wanted)
+    return table
 
 
 def _halves(table: Table) -> tuple[Table, Table]:

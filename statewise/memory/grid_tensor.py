@@ -44,6 +44,24 @@ def grid_tensor(
     >>> grid_tensor(layer, torch.eye(2).double(), 4, readout=torch.ones(3).double()).shape
     torch.Size([2, 2, 2, 2])
     """
+    scores = on_words(scorer(network, readout=readout, output=output), templates, steps, chunk=chunk)
+    return scores.reshape([len(templates)] * steps)
+
+
+def on_words(
+    score: Callable[[Tensor], Tensor], templates: Float[Tensor, "templates features"], steps: int, *, chunk: int = 4096
+) -> Float[Tensor, "words *scores"]:
+    """What a function says of all words of templates, the first step most significant.
+
+    Args:
+        score: of inputs (steps, batch, features), such as :func:`scorer` gives.
+        templates: the inputs there are.
+        steps: T.
+        chunk: words that are computed together.
+
+    >>> on_words(lambda x: x[0, :, 0] - x[1, :, 0], torch.tensor([[1.0], [2.0]]), 2).tolist()
+    [0.0, -1.0, 1.0, 0.0]
+    """
     count, steps, chunk = wholes("grid_tensor", templates=len(templates), steps=steps, chunk=chunk)
     if exceeds(count, steps, MOST):
         raise ArgumentError(
@@ -52,12 +70,10 @@ def grid_tensor(
             wanted=f"at most {MOST}",
             remedy="Sample instead: empirical_profile(network, starts, ends) needs no table of all words.",
         )
-    score = scorer(network, readout=readout, output=output)
     words = torch.cartesian_prod(*[torch.arange(count, device=templates.device)] * steps).reshape(-1, steps)
     with torch.no_grad():
         refuse_chance(score, templates[words[:2]].transpose(0, 1))
-        parts = [score(templates[part].transpose(0, 1)) for part in words.split(chunk)]
-    return torch.cat(parts).reshape([count] * steps)
+        return torch.cat([score(templates[part].transpose(0, 1)) for part in words.split(chunk)])
 
 
 def matricize(tensor: Float[Tensor, "..."], rows: Sequence[int] | int) -> Float[Tensor, "rows columns"]:

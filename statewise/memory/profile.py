@@ -20,9 +20,10 @@ from statewise.memory.grid import Weights, grid_matrix
 from statewise.memory.grid_tensor import Network, refuse_chance, scorer
 from statewise.memory.primes import PRIMES, check_primes
 from statewise.memory.row_space import row_space_profile
+from statewise.memory.scaled import can_be_scaled, scaled_scorer, unscaled
 from statewise.memory.shallow_spectrum import shallow_spectra
 from statewise.memory.sharper_bound import proved_bound
-from statewise.memory.spectrum import SeparationSpectrum, table_spectrum
+from statewise.memory.spectrum import SeparationSpectrum, table_spectrum, warn_of_rounding
 from statewise.memory.whole import exceeds, whole, wholes
 
 #: Words whose scores are kept for an exact profile of a deep circuit.
@@ -179,18 +180,22 @@ def empirical_profile(
         raise ArgumentError(
             where="empirical_profile.splits", got=chosen, wanted=f"steps of the Start, 1 to {steps - 1}"
         )
-    score = scorer(network, readout=readout, output=output)
+    warn_of_rounding(network)
+    if scaled := can_be_scaled(network, readout):
+        score = scaled_scorer(network, readout=readout, output=output)
+    else:
+        score = scorer(network, readout=readout, output=output)
     rows, columns = starts.shape[1], ends.shape[1]
     places = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).to(starts.device)
     spectra = []
     with torch.no_grad():
         refuse_chance(score, starts[:, :2])
         for split in chosen:
-            scores = [
-                score(torch.cat((starts[:split, part[:, 0]], ends[split:, part[:, 1]]))) for part in places.split(chunk)
-            ]
-            spectra.append(table_spectrum(torch.cat(scores).reshape(rows, columns)))
-    ranks = tuple(found.rank(_tolerance(starts, found)) for found in spectra)
+            pairs = ((starts[:split, part[:, 0]], ends[split:, part[:, 1]]) for part in places.split(chunk))
+            told = torch.cat([score(torch.cat(pair)) for pair in pairs])
+            scores, log_scale = unscaled(told) if scaled else (told, 0.0)
+            spectra.append(table_spectrum(scores.reshape(rows, columns), log_scale=log_scale))
+    ranks = tuple(found.rank() for found in spectra)
     return MemoryProfile(whose="samples", steps=steps, splits=chosen, ranks=ranks, spectra=tuple(spectra))
 
 
@@ -226,11 +231,6 @@ def _deep(weights: Weights, steps: int) -> list[int]:
 
 def _upper(inputs: int, width: int, steps: int, depth: int) -> tuple[int, ...]:
     return tuple(proved_bound(M=inputs, R=width, T=steps, L=depth, split=split) for split in range(1, steps))
-
-
-def _tolerance(samples: Tensor, found: SeparationSpectrum) -> float:
-    """The rounding of the dtype that the network computed in, as a share of the largest singular value."""
-    return found.size * torch.finfo(samples.dtype).eps
 
 
 def _two_steps(steps: int, where: str) -> int:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from statewise.errors import ArgumentError, RunFolderError, StatewiseError
+from statewise.memory.counts import state_bound
 from statewise.memory.drawn import STARTS
 from statewise.memory.elimination import BACKENDS
 from statewise.memory.grid import check_sizes
 from statewise.memory.rank_table_book import KIND, RankBook
 from statewise.memory.rank_table_cases import Shape
 from statewise.memory.rank_table_rows import RankRow, RankTable, rank_row
+from statewise.memory.telling import DIGITS
 from statewise.memory.whole import whole, wholes
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -57,7 +59,7 @@ def rank_table(
     asked = list(dict.fromkeys(_shape(shape) for shape in shapes))
     depth, runs, jobs = wholes("rank_table", depth=depth, runs=runs, jobs=jobs)
     seed = whole(seed, where="rank_table.seed", least=0)
-    _check(asked, start=start, backend=backend)
+    _check(asked, depth=depth, start=start, backend=backend)
     told = {"kind": KIND, "depth": depth, "runs": runs, "seed": seed, "start": start}
     book = RankBook(None if path is None else Path(path), told)
     waiting = sorted((one for one in asked if one not in book.rows), key=lambda one: (-one.words, -one.width))
@@ -139,7 +141,7 @@ def _shape(shape: Sequence[int]) -> Shape:
     return Shape(inputs, width, steps)
 
 
-def _check(shapes: Sequence[Shape], *, start: str, backend: str) -> None:
+def _check(shapes: Sequence[Shape], *, depth: int, start: str, backend: str) -> None:
     """Refuse what cannot be computed before anything is computed or written."""
     for name, value, known in (("start", start, STARTS), ("backend", backend, BACKENDS)):
         if value not in known:
@@ -148,3 +150,9 @@ def _check(shapes: Sequence[Shape], *, start: str, backend: str) -> None:
         raise ArgumentError(where="rank_table.shapes", got="none", wanted="at least one (M, R, T)")
     for shape in shapes:
         check_sizes(shape.inputs, steps=shape.steps, split=shape.steps // 2)
+        if state_bound(R=shape.width, T=shape.steps, L=depth) >= 10**DIGITS:
+            got = f"{tuple(shape)} at depth {depth}, whose bound U1 has more than {DIGITS} digits"
+            remedy = "Leave it out, and ask for it alone: generic_rank(...), or statewise memory rank."
+            raise ArgumentError(
+                where="rank_table.shapes", got=got, wanted="numbers that a file can hold", remedy=remedy
+            )

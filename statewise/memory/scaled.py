@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import torch
 from jaxtyping import Float
@@ -28,7 +30,8 @@ class Scaled:
 
     def plain(self) -> Float[Tensor, "*batch outputs"]:
         """The numbers themselves: infinite or zero where their dtype ends."""
-        return self.mantissa * self.log_scale.exp().unsqueeze(-1)
+        found = self.mantissa * self.log_scale.exp().unsqueeze(-1)
+        return torch.where(self.mantissa == 0, 0.0, found)  # and not zero times infinity
 
     def log_abs(self) -> Float[Tensor, "*batch outputs"]:
         """``ln |y|``."""
@@ -74,6 +77,63 @@ def scaled_scores(
     if layer.batch_first:
         mantissa, scale = mantissa.transpose(0, 1), scale.transpose(0, 1)
     return Scaled(mantissa=mantissa if weight is None else mantissa @ weight.mT, log_scale=scale)
+
+
+def can_be_scaled(network: object, readout: object) -> TypeGuard[RAC]:
+    """Whether :func:`scaled_scorer` takes a network: a plain circuit, read out without a bias.
+
+    Args:
+        network: any.
+        readout: of its last state.
+
+    >>> can_be_scaled(RAC(2, 3), None), can_be_scaled(RAC(2, 3), nn.Linear(3, 1)), can_be_scaled(nn.LSTM(2, 3), None)
+    (True, False, False)
+    """
+    if not isinstance(network, RAC) or network.bias or network.bidirectional or len(network.transforms):
+        return False
+    plain = isinstance(readout, nn.Linear) and (readout.bias is None or not bool((readout.bias != 0).any()))
+    return plain or readout is None or isinstance(readout, Tensor)
+
+
+def scaled_scorer(layer: RAC, *, readout: Any = None, output: int = 0) -> Callable[[Tensor], Tensor]:
+    """As :func:`statewise.memory.grid_tensor.scorer`, but (batch, 2): a mantissa and a log scale for each sequence.
+
+    Args:
+        layer: that :func:`can_be_scaled`.
+        readout: of its last state: a vector, a matrix, a linear layer without bias, or None.
+        output: which of several scores.
+
+    >>> scaled_scorer(RAC(2, 3))(torch.ones(400, 5, 2)).shape
+    torch.Size([5, 2])
+    """
+    weight = readout.unsqueeze(0) if isinstance(readout, Tensor) and readout.dim() == 1 else readout
+
+    def score(x: Tensor) -> Tensor:
+        found = scaled_scores(layer, x.transpose(0, 1) if layer.batch_first else x, weight)
+        last = (slice(None), -1) if layer.batch_first else (-1, slice(None))
+        scores = found.mantissa[last]
+        if not 0 <= output < scores.shape[1]:
+            wanted = f"({x.shape[1]}, more than {output}): a score for each sequence"
+            raise ShapeError(where="the network's scores", got=tuple(scores.shape), wanted=wanted)
+        return torch.stack((scores[:, output], found.log_scale[last]), 1)
+
+    return score
+
+
+def unscaled(told: Float[Tensor, "sequences 2"]) -> tuple[Float[Tensor, " sequences"], float]:
+    """Scores divided by the largest scale among them, and the logarithm of that; 0 where all are zero.
+
+    Args:
+        told: of :func:`scaled_scorer`.
+
+    >>> unscaled(torch.tensor([[1.0, 800.0], [0.5, 800.0]]))
+    (tensor([1.0000, 0.5000]), 800.0)
+    """
+    mantissa, scale = told.unbind(1)
+    largest = float(scale.max())
+    if largest == -math.inf:
+        return mantissa, 0.0
+    return mantissa * (scale - largest).exp(), largest
 
 
 Pair = tuple[Tensor, Tensor]

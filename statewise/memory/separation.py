@@ -13,10 +13,10 @@ from statewise.memory.elimination import BACKENDS, rank
 from statewise.memory.field import Arithmetic, Field, Integers, Table, exact_numbers
 from statewise.memory.generic import table_rank
 from statewise.memory.grid import Weights, grid_matrix
+from statewise.memory.partition import Split, partition_bound, partition_of, split_text
 from statewise.memory.primes import PRIMES, check_primes
 from statewise.memory.row_space import row_space_rank
 from statewise.memory.sampled import check_samples, drawn_table
-from statewise.memory.sharper_bound import proved_bound
 from statewise.memory.split import split_of
 from statewise.memory.telling import bound_text, counted
 from statewise.memory.whole import whole
@@ -36,7 +36,7 @@ class NetworkRank:
         primes: that were used.
         found: the rank modulo each of them.
         steps: T.
-        split: s, steps of the Start.
+        split: s, steps of the Start, or which steps, counted from 0, are set against all others.
         inputs: how many templates, or the width of continuous inputs.
         samples: rows and columns of a table of random inputs; None for all words of the templates.
         seconds: that it took.
@@ -47,7 +47,7 @@ class NetworkRank:
     primes: tuple[int, ...]
     found: tuple[int, ...]
     steps: int
-    split: int
+    split: Split
     inputs: int
     samples: int | None
     seconds: float
@@ -61,7 +61,8 @@ class NetworkRank:
     def sentence(self) -> str:
         """What is known, in one sentence."""
         where = f"{self.samples} sampled Starts and Ends" if self.samples else counted(self.inputs, "template")
-        shown = f"{self.rank} on {where}, {self.split} of {counted(self.steps, 'step')}"
+        cut = f"{self.split} of" if isinstance(self.split, int) else f"{split_text(self.split)}, over"
+        shown = f"{self.rank} on {where}, {cut} {counted(self.steps, 'step')}"
         if self.proved:
             return f"This network has separation rank {shown}: proved."
         most = f"at most {bound_text(self.upper)} is possible"
@@ -75,7 +76,7 @@ def network_rank(
     circuit: Circuit,
     *,
     steps: int,
-    split: int | None = None,
+    split: int | Sequence[int] | None = None,
     templates: Any = None,
     samples: int | None = None,
     seed: int = 0,
@@ -93,7 +94,8 @@ def network_rank(
     Args:
         circuit: weights, readout and start.
         steps: T.
-        split: s, steps of the Start; None for half of an even T.
+        split: s, steps of the Start, or which steps, counted from 0, are set against all others; None for half of an
+            even T.
         templates: features of the templates, (templates, features), more than M if you like; None for one-hot ones.
         samples: for continuous inputs, how many random Starts and Ends to pair; the rank is then a lower bound.
         seed: of the samples.
@@ -106,7 +108,7 @@ def network_rank(
     """
     check_circuit(circuit, where="network_rank")
     begun, steps = time.perf_counter(), whole(steps, where="network_rank.steps")
-    place = split_of(steps, split, where="network_rank", name="steps")
+    place = partition_of(steps, split, where="network_rank")
     check_primes(primes, where="network_rank.primes")
     if backend not in BACKENDS:
         raise ArgumentError(where="network_rank.backend", got=backend, wanted=f"one of {', '.join(BACKENDS)}")
@@ -114,18 +116,25 @@ def network_rank(
     features = _templates(circuit, templates)
     if samples is not None:
         check_samples(samples, where="network_rank.samples")
+        if not isinstance(place, int):
+            got = f"samples and {split_text(place)}"
+            raise ArgumentError(where="network_rank", got=got, wanted="a Start and an End, or templates")
         if features is not None:
             got = "templates and samples"
             raise ArgumentError(
                 where="network_rank", got=got, wanted="one of them: templates are all the inputs there are"
             )
     inputs = circuit.features if features is None else len(features)
-    sizes = {"R": circuit.width, "T": steps, "L": circuit.depth, "split": place}
+    sizes: dict[str, Any] = {"R": circuit.width, "T": steps, "L": circuit.depth, "rows": place}
+    # Templates are vectors too: many of few features can tell no more apart than all vectors of that width.
+    upper = partition_bound(M=circuit.features, continuous=True, **sizes)
+    if samples is None:
+        upper = min(upper, partition_bound(M=inputs, **sizes))
     found = []
     for prime in primes:
         field = Field(prime)
         weights = circuit.over(field)
-        if samples is not None:
+        if samples is not None and isinstance(place, int):
             half = place if place < steps else 0  # one half is empty: it does not matter which
             table = drawn_table(weights, steps=steps, split=half, samples=samples, seed=seed)
             found.append(rank(table, field, backend=backend))
@@ -134,7 +143,7 @@ def network_rank(
             found.append(_on_templates(weights, steps=steps, split=place, templates=own, backend=backend))
     return NetworkRank(
         rank=max(found),
-        upper=proved_bound(M=inputs, continuous=samples is not None, **sizes),
+        upper=upper,
         primes=tuple(primes),
         found=tuple(found),
         steps=steps,
@@ -202,10 +211,10 @@ def exact_table(
     return used.integers(grid_matrix(circuit.over(used), steps=steps, split=place, templates=own))
 
 
-def _on_templates(weights: Weights, *, steps: int, split: int, templates: Table | None, backend: str) -> int:
-    if len(weights.inputs) == 1:
+def _on_templates(weights: Weights, *, steps: int, split: Split, templates: Table | None, backend: str) -> int:
+    if len(weights.inputs) == 1 and isinstance(split, int):
         return row_space_rank(weights, steps=steps, split=split, templates=templates)
-    if 0 < split < steps:
+    if split not in (0, steps):
         return table_rank(weights, steps=steps, split=split, templates=templates, backend=backend)
     # One half is empty: the rank is 1, or 0 of a circuit that is 0 everywhere. The smallest table of all words tells.
     return int(grid_matrix(weights, steps=steps, split=steps // 2, templates=templates).any())

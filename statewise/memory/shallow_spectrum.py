@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ Matrix = NDArray[np.float64]
 Side = tuple[Matrix, float]
 
 METHODS = ("qr", "gram")
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def shallow_spectrum(
@@ -46,11 +49,10 @@ def shallow_spectrum(
     place = split_of(steps, split, where="shallow_spectrum", name="steps") or steps
     terms, recurrent, first, readout = _parts(circuit, templates)
     if method == "gram":
-        return _meeting_gram(
-            _start_gram(terms, recurrent, first, place)[-1], _end_gram(terms, recurrent, readout, steps - place)[-1]
-        )
+        starts, ends = _start_gram(terms, recurrent, first, place), _end_gram(terms, recurrent, readout, steps - place)
+        return _meeting_gram(_last(starts), _last(ends))
     starts = _start_factors(terms, recurrent, first, place)
-    return _meeting(starts[-1], _end_factors(terms, recurrent, readout, steps - place)[-1])
+    return _meeting(_last(starts), _last(_end_factors(terms, recurrent, readout, steps - place)))
 
 
 def shallow_spectra(circuit: Circuit, *, steps: int, templates: Any = None) -> list[SeparationSpectrum]:
@@ -66,8 +68,8 @@ def shallow_spectra(circuit: Circuit, *, steps: int, templates: Any = None) -> l
     [2, 4, 4, 4, 2]
     """
     terms, recurrent, first, readout = _parts(circuit, templates)
-    starts = _start_factors(terms, recurrent, first, steps - 1)
-    ends = _end_factors(terms, recurrent, readout, steps - 1)
+    starts = list(_start_factors(terms, recurrent, first, steps - 1))
+    ends = list(_end_factors(terms, recurrent, readout, steps - 1))
     return [_meeting(starts[split], ends[steps - split]) for split in range(1, steps)]
 
 
@@ -92,24 +94,24 @@ def _parts(circuit: Circuit, templates: Any) -> tuple[Matrix, Matrix, Matrix, Ma
     return features @ weight.T, circuit.recurrent[0].astype(np.float64), circuit.first_products()[:1], readout
 
 
-def _start_factors(terms: Matrix, recurrent: Matrix, first: Matrix, steps: int) -> list[Side]:
+def _start_factors(terms: Matrix, recurrent: Matrix, first: Matrix, steps: int) -> Iterator[Side]:
     """Triangular factors of the states after 0, 1, ... steps (before any: of the first product)."""
-    sides, product, scale = [(first, 0.0)], first, 0.0
+    product, scale = first, 0.0
+    yield product, scale
     for _ in range(steps):
         factor, scale = _factor(product, terms, scale)
-        sides.append((factor, scale))
+        yield factor, scale
         product = factor @ recurrent.T
-    return sides
 
 
-def _end_factors(terms: Matrix, recurrent: Matrix, readout: Matrix, steps: int) -> list[Side]:
+def _end_factors(terms: Matrix, recurrent: Matrix, readout: Matrix, steps: int) -> Iterator[Side]:
     """Triangular factors of the rows ``WO diag(w) WH diag(w) ... WH`` of 0, 1, ... steps."""
-    sides, rows, scale = [(readout, 0.0)], readout, 0.0
+    rows, scale = readout, 0.0
+    yield rows, scale
     for _ in range(steps):
         factor, scale = _factor(rows, terms, scale)
         rows = factor @ recurrent
-        sides.append((rows, scale))
-    return sides
+        yield rows, scale
 
 
 def _factor(rows: Matrix, terms: Matrix, scale: float) -> Side:
@@ -119,36 +121,41 @@ def _factor(rows: Matrix, terms: Matrix, scale: float) -> Side:
     return _normal(stacked, scale)
 
 
-def _start_gram(terms: Matrix, recurrent: Matrix, first: Matrix, steps: int) -> list[Side]:
+def _start_gram(terms: Matrix, recurrent: Matrix, first: Matrix, steps: int) -> Iterator[Side]:
     kernel, gram, scale = terms.T @ terms, first.T @ first, 0.0
-    sides = [(gram, scale)]
+    yield gram, scale
     for _ in range(steps):
         gram, scale = _normal(gram * kernel, scale)
-        sides.append((gram, scale))
+        yield gram, scale
         gram = recurrent @ gram @ recurrent.T
-    return sides
 
 
-def _end_gram(terms: Matrix, recurrent: Matrix, readout: Matrix, steps: int) -> list[Side]:
+def _end_gram(terms: Matrix, recurrent: Matrix, readout: Matrix, steps: int) -> Iterator[Side]:
     kernel, gram, scale = terms.T @ terms, readout.T @ readout, 0.0
-    sides = [(gram, scale)]
+    yield gram, scale
     for _ in range(steps):
         gram, scale = _normal(recurrent.T @ (kernel * gram) @ recurrent, scale)
-        sides.append((gram, scale))
-    return sides
+        yield gram, scale
+
+
+def _last(sides: Iterator[Side]) -> Side:
+    """The last of them, without keeping the others: there may be millions of steps."""
+    return deque(sides, maxlen=1)[0]
 
 
 def _meeting(start: Side, end: Side) -> SeparationSpectrum:
     values = np.linalg.svd(start[0] @ end[0].T, compute_uv=False)
-    return spectrum_of(values.astype(np.float64), log_scale=start[1] + end[1], size=start[0].shape[1])
+    return spectrum_of(values.astype(np.float64), log_scale=start[1] + end[1], rounding=start[0].shape[1] * _EPS)
 
 
 def _meeting_gram(start: Side, end: Side) -> SeparationSpectrum:
-    """``sqrt(eig(G H))``, as of the symmetric ``sqrt(G) H sqrt(G)``."""
+    """``sqrt(eig(G H))``, as of the symmetric ``sqrt(G) H sqrt(G)``; it is their squares that are rounded."""
     energies, vectors = np.linalg.eigh(start[0])
     root = vectors * np.sqrt(np.clip(energies, 0, None))
     values = np.sqrt(np.clip(np.linalg.eigvalsh(root.T @ end[0] @ root), 0, None))
-    return spectrum_of(values.astype(np.float64), log_scale=(start[1] + end[1]) / 2, size=len(root))
+    return spectrum_of(
+        values.astype(np.float64), log_scale=(start[1] + end[1]) / 2, rounding=math.sqrt(len(root) * _EPS)
+    )
 
 
 def _normal(matrix: Matrix, scale: float) -> Side:

@@ -17,8 +17,8 @@ from torch import Tensor
 from statewise.analysis.ranks import effective_rank
 from statewise.errors import NonFiniteError
 from statewise.layers.recurrent import RAC
-from statewise.memory.grid_tensor import Network, grid_tensor, matricize
-from statewise.memory.scaled import scaled_scores
+from statewise.memory.grid_tensor import Network, grid_tensor, matricize, on_words
+from statewise.memory.scaled import can_be_scaled, scaled_scorer, unscaled
 from statewise.memory.split import split_of
 
 
@@ -33,12 +33,13 @@ class SeparationSpectrum:
     Args:
         values: in falling order, the largest 1: shares of it. All zero where the table is.
         log_scale: the logarithm of the largest.
-        size: the larger side of the table, for the tolerance of its rank; 0 where no table was written.
+        rounding: what is no larger, as a share of the largest, may be rounding: the precision that the scores were
+            computed in times the larger side of their table.
     """
 
     values: NDArray[np.float64]
     log_scale: float
-    size: int = 0
+    rounding: float
 
     @property
     def log_values(self) -> NDArray[np.float64]:
@@ -69,21 +70,23 @@ class SeparationSpectrum:
         """How many values exceed a tolerance: of rounded numbers nothing more exact can be said.
 
         Args:
-            tolerance: as a share of the largest; None for the rounding of float64 times the larger side.
+            tolerance: as a share of the largest; None for ``rounding``.
         """
-        limit = max(self.size, len(self.values)) * np.finfo(np.float64).eps if tolerance is None else tolerance
-        return int((self.values > limit).sum())
+        return int((self.values > (self.rounding if tolerance is None else tolerance)).sum())
 
     def describe(self) -> str:
         """All of it on one line."""
         return (
-            f"rank {self.rank()} in float64, effective rank {self.effective_rank:.3f}, "
+            f"rank {self.rank()} above rounding ({self.rounding:.1e}), effective rank {self.effective_rank:.3f}, "
             f"entropy {self.entropy:.3f} nats, distance to separable {self.distance:.3f}"
         )
 
 
 def table_spectrum(table: Float[Tensor, "rows columns"], *, log_scale: float = 0.0) -> SeparationSpectrum:
     """The singular values of a table that is there, in double precision.
+
+    The scores themselves are as precise as their dtype, and so is the rank: those of a float32 network are rounded long
+    before the singular values are.
 
     Args:
         table: of scores, ``exp(log_scale)`` times as large.
@@ -101,7 +104,7 @@ def table_spectrum(table: Float[Tensor, "rows columns"], *, log_scale: float = 0
             remedy="Deep circuits overflow: ask separation_spectrum(layer, ...), which scales, or network_rank(...).",
         )
     values = torch.linalg.svdvals(table.detach().double().cpu()).numpy()
-    return spectrum_of(values, log_scale=log_scale, size=max(table.shape))
+    return spectrum_of(values, log_scale=log_scale, rounding=max(table.shape) * torch.finfo(table.dtype).eps)
 
 
 def separation_spectrum(
@@ -132,57 +135,46 @@ def separation_spectrum(
     """
     if split is None or not isinstance(split, Sequence):
         split = split_of(steps, split, where="separation_spectrum", name="steps")
+    warn_of_rounding(network)
+    if can_be_scaled(network, readout):
+        told = on_words(scaled_scorer(network, readout=readout, output=output), templates, steps)
+        words, log_scale = unscaled(told)
+        tensor = words.reshape([len(templates)] * steps)
+    else:
+        tensor, log_scale = grid_tensor(network, templates, steps, readout=readout, output=output), 0.0
+    return table_spectrum(matricize(tensor, split), log_scale=log_scale)
+
+
+def warn_of_rounding(network: Network) -> None:
+    """Warn whoever asks floats for ranks of a deep arithmetic circuit.
+
+    Args:
+        network: any; only a deep circuit is warned of.
+    """
     if isinstance(network, RAC) and network.num_layers > 1:
         warnings.warn(
             f"A rank from floats of an arithmetic circuit of {network.num_layers} layers is unreliable: its entries "
             "spread over so many orders of magnitude that small singular values are rounding. "
             "network_rank(Circuit.of(...), ...) is exact.",
             RoundedRankWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    if isinstance(network, RAC) and isinstance(readout, Tensor):
-        tensor, log_scale = _scaled_grid(network, templates, steps, readout, output)
-    else:
-        tensor, log_scale = grid_tensor(network, templates, steps, readout=readout, output=output), 0.0
-    return table_spectrum(matricize(tensor, split), log_scale=log_scale)
 
 
-def spectrum_of(values: NDArray[np.float64], *, log_scale: float = 0.0, size: int = 0) -> SeparationSpectrum:
+def spectrum_of(values: NDArray[np.float64], *, rounding: float, log_scale: float = 0.0) -> SeparationSpectrum:
     """Singular values of any scale, normalised.
 
     Args:
         values: in any order, each ``exp(log_scale)`` times as large.
+        rounding: what is no larger, as a share of the largest, may be rounding.
         log_scale: see there.
-        size: the larger side of the table they are of.
 
-    >>> spectrum_of(np.array([1.0, 4.0])).values.tolist()
+    >>> spectrum_of(np.array([1.0, 4.0]), rounding=0.0).values.tolist()
     [1.0, 0.25]
     """
     falling = np.sort(values)[::-1]
     largest = float(falling.max(initial=0.0))
     if largest == 0.0:
-        return SeparationSpectrum(values=falling, log_scale=-math.inf, size=size)
-    return SeparationSpectrum(values=falling / largest, log_scale=log_scale + math.log(largest), size=size)
-
-
-def _scaled_grid(layer: RAC, templates: Tensor, steps: int, readout: Tensor, output: int) -> tuple[Tensor, float]:
-    """The grid tensor of a circuit divided by its largest scale, and the logarithm of that."""
-    row = readout[output : output + 1] if readout.dim() == 2 else readout.unsqueeze(0)
-    parts: list[Tensor] = []
-
-    def score(x: Tensor) -> Tensor:
-        found = scaled_scores(layer, x.transpose(0, 1) if layer.batch_first else x, row)
-        last = (
-            (found.mantissa[:, -1], found.log_scale[:, -1])
-            if layer.batch_first
-            else (found.mantissa[-1], found.log_scale[-1])
-        )
-        parts.append(last[1])
-        return last[0][:, 0]
-
-    mantissa = grid_tensor(score, templates, steps)
-    scale = torch.cat(parts)[-mantissa.numel() :].reshape(mantissa.shape)  # before these, what a check asked
-    largest = float(scale.max())
-    if largest == -math.inf:
-        return mantissa, 0.0
-    return mantissa * (scale - largest).exp(), largest
+        return SeparationSpectrum(values=falling, log_scale=-math.inf, rounding=rounding)
+    scale = log_scale + math.log(largest)
+    return SeparationSpectrum(values=falling / largest, log_scale=scale, rounding=rounding)

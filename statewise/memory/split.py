@@ -8,7 +8,7 @@ from statewise.memory.whole import whole
 
 
 def split_of(T: int, split: int | None, *, where: str, name: str = "T") -> int:
-    """The steps of the Start: as given, or half of an even number of steps.
+    """The steps of the Start: as given, or half of an even number of steps; of one step none is.
 
     Args:
         T: steps.
@@ -21,13 +21,12 @@ def split_of(T: int, split: int | None, *, where: str, name: str = "T") -> int:
     """
     T = whole(T, where=f"{where}.{name}")
     if split is None:
-        if T % 2:
-            many = f"An odd number has no middle: give split, how many of the {T} steps are the Start."
+        if T % 2 and T > 1:  # one step has one half at most, and rank 1 at either split
             raise ArgumentError(
                 where=f"{where}.split",
                 got=f"none for {counted(T, 'step')}",
                 wanted="an even number of steps, or a split",
-                remedy=many if T > 1 else "One step has no two halves: a Start and an End need a step each.",
+                remedy=f"An odd number has no middle: give split, how many of the {T} steps are the Start.",
             )
         return T // 2
     return whole(split, where=f"{where}.split", least=0, most=T)

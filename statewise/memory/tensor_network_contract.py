@@ -62,9 +62,14 @@ def einsum_text(network: TensorNetwork) -> str:
     >>> einsum_text(cell_network(inputs=3, width=2))
     'a,ba,c,dc,dbe->e'
     """
-    signs = [_LETTERS[edge] if edge < MOST_LETTERS else chr(edge + 140) for edge in range(len(network.bonds))]
+    signs = [_LETTERS[edge] if edge < MOST_LETTERS else _sign(edge) for edge in range(len(network.bonds))]
     operands = ",".join("".join(signs[edge] for edge in node.edges) for node in network.nodes)
     return f"{operands}->{''.join(signs[edge] for edge in network.open_edges)}"
+
+
+def _sign(edge: int) -> str:
+    code = edge + 140
+    return chr(code if code < 0xD800 else code + 0x800)  # between them are no signs, but halves of signs
 
 
 def operands(network: TensorNetwork, tensors: Mapping[str, Tensor]) -> list[Tensor]:

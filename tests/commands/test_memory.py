@@ -47,6 +47,18 @@ class TestRank:
         assert ranks == [2, 4, 8, 14, 12, 10, 8, 4, 2]
         assert "M = 2, R = 2, T = 10, L = 2" in typed("memory", "rank", *options)
 
+    @pytest.mark.parametrize("depth", ["1", "2"])
+    def test_steps_that_are_no_start(self, typed: Typed, depth: str) -> None:
+        options = ("--inputs", "2", "--width", "2", "--steps", "6", "--depth", depth, "--split", "0,2,4")
+        said = typed("memory", "rank", *options)
+        assert "steps 0, 2 and 4 against all others (counted from 0) has separation rank 8: proved" in said
+        assert "conjecture" not in said  # which is about halves
+        assert json.loads(typed("memory", "rank", *options, "--format", "json"))["split"] == [0, 2, 4]
+
+    def test_at_an_uneven_split_the_conjecture_is_not_called_the_printed_one(self, typed: Typed) -> None:
+        options = ("--inputs", "6", "--width", "5", "--steps", "5", "--depth", "3")
+        assert "as printed, carried over to this split" in typed("memory", "rank", *options, "--split", "3")
+
     def test_another_split(self, typed: Typed) -> None:
         options = ("--inputs", "2", "--width", "2", "--steps", "7", "--depth", "2")
         assert "Start of 3 steps" in typed("memory", "rank", *options, "--split", "3")
@@ -86,8 +98,13 @@ class TestRank:
             (SHAPE[:6], "--depth: got nothing"),
             (("--batch", "small"), "--depth: got nothing"),
             (("--batch", ",", "--depth", "3"), "--batch: got nothing"),
-            ((*SHAPE, "--split", "half"), "such as 3, or all for every split; without it half of an even T"),
-            ((*SHAPE, "--split", "1,2"), "--split: got 1,2, wanted how many steps are the Start, such as 3, or all"),
+            (
+                (*SHAPE, "--split", "half"),
+                "--split: got half, wanted how many steps are the Start, such as 3, all for",
+            ),
+            ((*SHAPE, "--split", "1,2,"), "steps counted from 0, such as 0,2,4; without it half of an even T"),
+            ((*SHAPE, "--split", "1,1"), "--split: got (1, 1), wanted every step at most once"),
+            ((*SHAPE, "--split", "1,3", "--samples", "9"), "--split: got 1,3, wanted one number with --samples"),
             ((*SHAPE, "--split", "5"), "--split: got 5, wanted a whole number from 0 to 4"),
             ((*SHAPE[:4], "--steps", "1", "--depth", "2", "--split", "all"), "at least 2 steps for --split all"),
             ((*SHAPE[:4], "--steps", "0", "--depth", "2"), "--steps: got 0"),

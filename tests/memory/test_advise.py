@@ -46,6 +46,14 @@ def test_a_width_below_the_alphabet_is_warned_of_where_it_binds() -> None:
     assert shape_advice(depth=1, width=6, inputs=6, steps=2).warning.startswith(known)  # which is a theorem
 
 
+def test_more_channels_are_not_advised_where_every_word_is_told_apart_already() -> None:
+    """A Start of one step has M words, and two channels tell them all apart; the rank is M for any width."""
+    found = shape_advice(depth=3, width=2, inputs=4, steps=4, split=1)
+    assert "more channels" not in found.warning
+    assert "all told apart" in found.warning
+    assert [generic_rank(inputs=4, width=width, steps=4, depth=3, split=1).rank for width in (2, 3, 6)] == [4] * 3
+
+
 def test_over_long_times_depth_is_what_remembers() -> None:
     found = advise(budget=2**14, steps=1000, inputs=34, classes=34)
     least = [pair.least for pair in found.pairs]

@@ -43,5 +43,16 @@ def test_a_table_of_samples_can_show_no_more_than_its_side() -> None:
     assert "could show no more" in known.sentence
 
 
+def test_inputs_that_are_drawn_too_count_for_the_probability() -> None:
+    """Two layers over ten steps read 55 copies of the inputs, which are drawn like the weights."""
+    known = certified([11, 10], runs=2, samples=40)
+    single = [12 * (weight_degree(10, 2) + 55) / (prime - 1) for prime in PRIMES[:2]]
+    assert known.failure_probability == pytest.approx(single[0] * single[1], rel=1e-12)
+
+
+def test_what_has_more_roots_than_a_float_has_room_for_is_told_nothing_of() -> None:
+    assert failure_bound(10**400, 10**400, PRIMES[:1]) == 1.0
+
+
 def test_chance_is_never_above_one() -> None:
     assert failure_bound(10**9, 10**9, PRIMES) == 1.0

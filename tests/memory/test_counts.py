@@ -139,6 +139,7 @@ def test_a_million_steps_take_no_time() -> None:
     assert end_cap(M=3, R=2, T=10**6, L=1) == 2 ** (10**6 // 2)
 
 
-def test_one_step_has_no_halves() -> None:
-    with pytest.raises(ArgumentError, match=r"none for 1 step, .* One step has no two halves"):
-        interactions(1, 2)
+def test_one_step_is_its_own_end() -> None:
+    """Whatever the split, one half is empty: the rank is 1, and no split need be given."""
+    assert interactions(1, 2) == 1
+    assert upper_bound(M=4, R=3, T=1, L=2) == theorem1(M=4, R=3, T=1, L=1) == 1

@@ -40,6 +40,16 @@ def test_the_largest_residues_do_not_overflow(prime: int, sign: int) -> None:
     assert (field.integers(field.multiply(left, left)) == edge * edge % prime).all()
 
 
+@pytest.mark.parametrize("prime", FIELDS)
+@pytest.mark.parametrize("terms", [127, 128, 129, 1000, 5000])
+def test_long_sums_of_residues_near_the_edge_are_exact(prime: int, terms: int) -> None:
+    """Of one sign, so that nothing cancels, and unequal, so that their lower halves are no special numbers."""
+    field, generator = Field(prime), np.random.default_rng(terms)
+    left, right = (prime // 2 - generator.integers(0, 50_000, shape) for shape in ((3, terms), (terms, 3)))
+    expected = left.astype(object) @ right.astype(object) % prime
+    assert (field.integers(field.matmul(field.of(left), field.of(right))) == expected).all()
+
+
 @given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
 def test_floats_are_the_fractions_that_they_are(values: list[float]) -> None:
     field = Field()
@@ -94,3 +104,9 @@ def test_numbers_without_a_value_are_refused() -> None:
 def test_a_field_of_a_composite_number_is_refused(kind: type[Field] | type[WideField]) -> None:
     with pytest.raises(ArgumentError, match="not prime"):
         kind(2**31 - 3)
+
+
+def test_whole_numbers_that_floats_cannot_hold_are_refused_beside_fractions() -> None:
+    with pytest.raises(DtypeError, match="9007199254740993 beside fractions"):
+        Field().of([2**53 + 1, 0.5])
+    assert Field().integers(Field().of([2**53, 0.5])).tolist()[0] == 2**53 % PRIMES[0]

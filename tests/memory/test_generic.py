@@ -32,7 +32,12 @@ def test_an_empty_half_has_rank_one_however_long_the_other_is() -> None:
     for split in (0, 1000):
         found = generic_rank(inputs=5, width=5, steps=1000, depth=3, split=split)
         assert (found.rank, found.proved) == (1, True)
-    assert generic_rank(inputs=3, width=3, steps=1, depth=2, split=1).rank == 1
+    assert [generic_rank(inputs=3, width=3, steps=1, depth=2, split=split).rank for split in (None, 0, 1)] == [1] * 3
+
+
+def test_one_symbol_needs_no_run_however_long_the_sequence_is() -> None:
+    found = generic_rank(inputs=1, width=3, steps=10_000, depth=2)
+    assert (found.rank, found.proved, found.found) == (1, True, ())
 
 
 @pytest.mark.parametrize(

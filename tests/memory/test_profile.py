@@ -13,6 +13,7 @@ from statewise.errors import ArgumentError, ShapeError
 from statewise.memory.circuit import Circuit, drawn_circuit
 from statewise.memory.profile import empirical_profile, generic_profile, network_profile, spectral_profile
 from statewise.memory.separation import network_rank
+from statewise.memory.spectrum import RoundedRankWarning
 
 DOUBLE = torch.float64
 
@@ -63,6 +64,19 @@ def test_samples_of_a_circuit_show_its_rank_and_no_more() -> None:
     readout = torch.from_numpy(circuit.readout)
     found = empirical_profile(circuit.layer(), samples(6, 9, 3), samples(6, 8, 3, seed=1), readout=readout, chunk=7)
     assert found.ranks == (3, 4, 4, 4, 3)
+
+
+def test_a_deep_circuit_whose_scores_vanish_has_a_profile_and_a_warning() -> None:
+    """Over 14 steps the plain scores of three layers are zeros; scaled ones are not, but floats tell no ranks."""
+    layer = drawn_circuit(inputs=2, width=2, depth=3).layer()
+    with torch.no_grad():
+        layer.weight_ih_l0.mul_(0.1)
+    x, readout = samples(14, 6, 2), torch.ones(2, dtype=DOUBLE)
+    assert not layer(x)[0][-1].any()
+    with pytest.warns(RoundedRankWarning, match="network_rank"):
+        found = empirical_profile(layer, x, samples(14, 6, 2, seed=1), splits=[7], readout=readout)
+    assert found.spectra[0].log_scale < -700
+    assert found.ranks[0] >= 1
 
 
 @pytest.mark.parametrize("kind", [LSTM, OrthogonalRNN])

@@ -231,3 +231,10 @@ def test_an_error_of_a_process_is_told_when_the_others_are_kept(
     with pytest.raises(ArgumentError, match="at most 8192"):
         rank_table([*FEW, (2, 2, 40)], depth=3, jobs=2, path=path)
     assert [row.shape for row in read_rank_table(path).rows] == sorted(FEW)
+
+
+def test_bounds_that_no_file_can_hold_are_refused_before_anything_is_computed(tmp_path: Path) -> None:
+    """Python reads and writes no whole number of more than 4,300 digits; a row of them would end the whole table."""
+    with pytest.raises(ArgumentError, match=r"\(1, 200, 40\) at depth 14, .* ask for it alone"):
+        rank_table([(2, 2, 4), (1, 200, 40)], depth=14, path=tmp_path / "table.jsonl")
+    assert not list(tmp_path.iterdir())

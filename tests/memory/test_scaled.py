@@ -10,7 +10,7 @@ from torch import nn
 from statewise import RAC
 from statewise.errors import ArgumentError, LengthError
 from statewise.memory.circuit import Circuit
-from statewise.memory.scaled import scaled_scores
+from statewise.memory.scaled import Scaled, scaled_scores
 from statewise.memory.separation import exact_table
 
 DOUBLE = torch.float64
@@ -61,6 +61,11 @@ def test_zero_has_a_scale_of_minus_infinity_and_stays_zero(generator: torch.Gene
     assert (found.log_scale[1:, 0] == -math.inf).all()
     assert found.log_scale[:, 1].isfinite().all()
     assert (found.plain()[1:, 0] == 0).all()
+
+
+def test_an_exact_zero_beside_a_number_without_end_stays_zero() -> None:
+    found = Scaled(mantissa=torch.tensor([[1.0, 0.0]]), log_scale=torch.tensor([800.0]))
+    assert found.plain().tolist() == [[math.inf, 0.0]]
 
 
 def test_gradients_are_those_of_the_logarithm(generator: torch.Generator) -> None:

@@ -54,6 +54,14 @@ def test_more_templates_than_features_show_more() -> None:
     assert "at least" in sampled.sentence or sampled.proved
 
 
+@pytest.mark.parametrize(("templates", "steps", "expected"), [(5, 4, 6), (3, 8, 42)])
+def test_many_templates_of_few_features_are_bounded_as_vectors_are(templates: int, steps: int, expected: int) -> None:
+    circuit = drawn_circuit(inputs=2, width=3, depth=2)
+    rows = np.random.default_rng(0).integers(-9, 9, (templates, 2))
+    found = network_rank(circuit, steps=steps, templates=rows)
+    assert (found.rank, found.upper, found.proved) == (expected, expected, True)
+
+
 def test_a_shallow_network_of_that_width_is_no_smaller_than_the_rank() -> None:
     shallow, deep = (drawn_circuit(inputs=3, width=3, depth=depth) for depth in (1, 2))
     assert equivalent_shallow_width(shallow, steps=1000) == 3

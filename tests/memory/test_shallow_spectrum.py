@@ -6,6 +6,7 @@ import torch
 
 from statewise.errors import ArgumentError, NonFiniteError, ShapeError
 from statewise.memory.circuit import Circuit, drawn_circuit
+from statewise.memory.separation import network_rank
 from statewise.memory.shallow_spectrum import shallow_spectra, shallow_spectrum
 from statewise.memory.spectrum import separation_spectrum
 
@@ -24,6 +25,16 @@ def test_both_forms_are_the_dense_spectrum(method: str, split: int) -> None:
     assert found.rank(1e-6) == held.sum()
     assert found.values[: held.sum()] == pytest.approx(dense.values[held], rel=1e-7 if method == "gram" else 1e-10)
     assert found.log_scale == pytest.approx(dense.log_scale, abs=1e-8)
+
+
+@pytest.mark.parametrize("method", ["qr", "gram"])
+def test_ranks_are_the_exact_ones_by_both_forms(method: str) -> None:
+    """The squares of the Gram form have half of the digits, and so has what counts as rounding."""
+    for seed in range(20):
+        circuit = drawn_circuit(inputs=2, width=8, depth=1, seed=seed)
+        assert shallow_spectrum(circuit, steps=4, method=method).rank() == network_rank(circuit, steps=4).rank == 4
+    flat = Circuit(inputs=circuit.inputs, recurrent=(np.outer(np.arange(1.0, 9), np.ones(8)),), readout=np.ones(8))
+    assert shallow_spectrum(flat, steps=6, method=method).rank() == 1
 
 
 def test_two_thousand_steps_neither_overflow_nor_vanish() -> None:

@@ -67,8 +67,9 @@ def test_it_proves_the_ranks_that_fall_short_by_four(inputs: int, width: int, st
     ("inputs", "width", "steps", "depth"), [(3, 3, 6, 3), (2, 2, 6, 4), (2, 3, 6, 3), (3, 2, 4, 4)]
 )
 def test_no_rank_is_above_it(inputs: int, width: int, steps: int, depth: int) -> None:
-    found = sampled_rank(inputs=inputs, width=width, steps=steps, depth=depth, samples=300, runs=1)
-    assert found.rank <= sharper_state_bound(M=inputs, R=width, T=steps, L=depth)
+    bound = sharper_state_bound(M=inputs, R=width, T=steps, L=depth)
+    found = sampled_rank(inputs=inputs, width=width, steps=steps, depth=depth, samples=bound + 8, runs=1)
+    assert found.rank <= bound
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,11 @@ def test_no_rank_is_above_it(inputs: int, width: int, steps: int, depth: int) ->
     [(1, 3, 3, 2), (2, 3, 1, 2), (2, 3, 4, 2), (3, 5, 2, 2), (2, 2, 1, 3), (2, 2, 4, 3), (3, 3, 2, 3), (2, 2, 2, 4)],
 )
 def test_no_states_exceed_it_whether_a_start_reaches_them_or_not(inputs: int, width: int, end: int, depth: int) -> None:
+    found = _rank_of_free_states(inputs, width, end, depth)
+    assert found <= proved_bound(M=inputs, R=width, T=end + 50, L=depth, split=50, continuous=True)
+
+
+def _rank_of_free_states(inputs: int, width: int, end: int, depth: int) -> int:
     """The bound is one of the End alone: rows are any products ``WH h``, drawn at random."""
     field, generator = Field(), np.random.default_rng(0)
     weights = drawn_weights(field, inputs=inputs, width=width, depth=depth, seed=0)
@@ -84,8 +90,18 @@ def test_no_states_exceed_it_whether_a_start_reaches_them_or_not(inputs: int, wi
     ends = [field.matmul(weights.inputs[0], field.draw(generator, inputs, count))[:, None] for _ in range(end)]
     for term in ends[:-1]:
         products = weights.products(weights.step(products, term))
-    found = rank(weights.scores(products, ends[-1]), field)
-    assert found <= proved_bound(M=inputs, R=width, T=end + 50, L=depth, split=50, continuous=True)
+    return rank(weights.scores(products, ends[-1]), field)
+
+
+@pytest.mark.parametrize(("depth", "end", "expected"), [(3, 4, 106), pytest.param(4, 4, 2038, marks=pytest.mark.slow)])
+def test_states_that_no_start_reaches_come_near_it(depth: int, end: int, expected: int) -> None:
+    """A bound that were lower by more than what is between would be false; U1 is 110 and 2,310."""
+    assert _rank_of_free_states(2, 2, end, depth) == expected
+    assert (
+        expected
+        <= sharper_state_bound(M=2, R=2, T=end + 50, L=depth, split=50)
+        < state_bound(R=2, T=end + 50, L=depth, split=50)
+    )
 
 
 @given(inputs=WIDTHS, width=WIDTHS, steps=st.integers(1, 12), depth=st.integers(1, 5), data=st.data())

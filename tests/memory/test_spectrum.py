@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statewise import LSTM, RAC
-from statewise.errors import NonFiniteError
+from statewise.errors import NonFiniteError, ShapeError
 from statewise.memory.circuit import drawn_circuit
 from statewise.memory.spectrum import RoundedRankWarning, separation_spectrum, spectrum_of, table_spectrum
 
@@ -19,7 +19,7 @@ DOUBLE = torch.float64
 
 @given(rank=st.integers(1, 6), scale=st.floats(1e-100, 1e100))
 def test_equal_values_have_the_largest_distance_of_their_rank(rank: int, scale: float) -> None:
-    found = spectrum_of(np.full(rank, scale))
+    found = spectrum_of(np.full(rank, scale), rounding=0.0)
     assert found.distance == pytest.approx(math.sqrt(1 - 1 / rank), abs=1e-12)
     assert found.effective_rank == pytest.approx(rank)
     assert found.entropy == pytest.approx(math.log(rank), abs=1e-12)
@@ -98,3 +98,46 @@ def test_any_layer_has_a_spectrum(generator: torch.Generator) -> None:
 def test_scores_that_are_not_finite_are_refused() -> None:
     with pytest.raises(NonFiniteError, match="network_rank"):
         table_spectrum(torch.tensor([[math.inf]]))
+
+
+def test_the_rank_of_scores_in_single_precision_is_not_their_rounding(generator: torch.Generator) -> None:
+    """What is below the rounding of float32 is no singular value, though the values are computed in float64."""
+    layer, readout = RAC(3, 2, generator=generator), torch.randn(2, generator=generator)
+    single = separation_spectrum(layer, torch.eye(3), 6, readout=readout)
+    double = separation_spectrum(layer.double(), torch.eye(3, dtype=DOUBLE), 6, readout=readout.double())
+    assert single.rank() == double.rank() == 2
+    assert (single.values > double.rounding).sum() > 2  # which is what there would be to be misled by
+    templates = torch.rand(8, 1, generator=generator) + 0.5
+    assert separation_spectrum(lambda x: x[0, :, 0] * x[1, :, 0], templates, 2).rank() == 1
+
+
+@pytest.mark.parametrize("given", ["vector", "matrix", "linear", "nothing"])
+def test_every_readout_of_a_deep_circuit_is_scaled(given: str) -> None:
+    """Scores near 1e-500 again, however they are read out."""
+    layer = drawn_circuit(inputs=2, width=2, depth=2).layer()
+    with torch.no_grad():
+        layer.weight_ih_l0.mul_(1e-11)
+    linear = torch.nn.Linear(2, 1, bias=False, dtype=DOUBLE)
+    with torch.no_grad():
+        linear.weight.copy_(torch.tensor([[1.0, 0.0]]))
+    matrix = linear.weight.detach()
+    readouts = {"vector": matrix[0], "matrix": matrix, "linear": linear, "nothing": None}
+    with pytest.warns(RoundedRankWarning):
+        found = separation_spectrum(layer, torch.eye(2, dtype=DOUBLE), 8, readout=readouts[given])
+    with pytest.warns(RoundedRankWarning):
+        vector = separation_spectrum(layer, torch.eye(2, dtype=DOUBLE), 8, readout=matrix[0])
+    assert found.log_scale == pytest.approx(vector.log_scale, rel=1e-12)
+    assert found.log_scale < -700
+    assert found.values == pytest.approx(vector.values, rel=1e-6, abs=1e-12)
+
+
+def test_a_readout_with_a_bias_is_no_circuit_and_is_computed_as_it_is(generator: torch.Generator) -> None:
+    layer, linear = RAC(2, 2, dtype=DOUBLE, generator=generator), torch.nn.Linear(2, 1, dtype=DOUBLE)
+    found = separation_spectrum(layer, torch.eye(2, dtype=DOUBLE), 6, readout=linear)
+    assert found.rank() == 3  # a constant is one more function of the Start
+
+
+def test_an_output_that_is_not_there_is_refused(generator: torch.Generator) -> None:
+    layer = RAC(2, 2, generator=generator)
+    with pytest.raises(ShapeError, match="more than 3"):
+        separation_spectrum(layer, torch.eye(2), 4, readout=torch.ones(2, 2), output=3)
