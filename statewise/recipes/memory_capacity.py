@@ -19,7 +19,7 @@ from statewise.recipes.studies import Computed, Studied, StudyCase, verdicts
 from statewise.sweep.bisection import Strategy
 from statewise.sweep.capacity import search_capacity
 from statewise.sweep.capacity_search import CapacitySearch, Network
-from statewise.sweep.capacity_table import COLUMNS, capacity_row
+from statewise.sweep.capacity_table import COLUMNS, capacity_row, network_notes
 from statewise.sweep.executors import ReplicaExecutor
 from statewise.sweep.network_capacity import NetworkCapacity
 from statewise.sweep.trial import Trial
@@ -143,11 +143,13 @@ class CapacityFigure(ReplicaStudy):
         place = partial(ReplicaExecutor, device=data.device, replicas=2 * settings.seeds)
         search = settings.search(self.task, self.values)
         told = data.console
-        result = search_capacity(search, data.folder / case.name / "search", executor=place, resume=True, console=told)
+        folder = data.folder / case.name / f"search-{settings.seeds}-seeds"
+        result = search_capacity(search, folder, executor=place, resume=True, console=told)
         found = result.networks[0].describe()
+        broken = any(each.verdict == "broken" for each in result.networks[0].tries)
         # A line has a size and seconds of its own; a search that went on has more seconds than its last go.
         found["budget"], found["search_seconds"] = found.pop("size"), found.pop("seconds")
-        return Computed(found=found)
+        return Computed(found=found, final=not broken)
 
     def sheet(self, measured: Sequence[Studied], request: Request) -> Sheet:
         columns = ["size", *COLUMNS]
@@ -160,6 +162,7 @@ class CapacityFigure(ReplicaStudy):
             f"(10,000 examples). {self._told(measured)} The thesis prints a plot, no numbers; it trains up to 200,000 "
             "iterations at every value with the best of several rates from 1e-5 to 1e-3. So a capacity here is what a "
             "network learns within this budget, not all that it could learn.",
+            *(note for one in measured for note in network_notes(network_of(one))),
             *verdicts(self._order(measured)),
         ]
 

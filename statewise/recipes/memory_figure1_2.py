@@ -44,6 +44,12 @@ REFERENCE = {
 LIMITS = {"float32": 1e-4, "float64": 1e-11}
 
 
+class DriftCase(StudyCase):
+    """A line of the figure: its row is the update, and its size the dtype."""
+
+    said = frozenset(("update", "dtype"))
+
+
 class Figure12(Study):
     """Deviation from orthogonality against iterations."""
 
@@ -53,6 +59,7 @@ class Figure12(Study):
     usual_rows = rows
     sizes = tuple(DTYPES)
     seconds = 20.0
+    case = DriftCase
 
     def complete(self, request: Request) -> Request:
         return super().complete(replace(request, sizes=request.sizes or self.sizes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,7 @@ class PixelSettings:
         pixels: of an image.
         seeds: how many networks, side by side; the one with the least loss on held-out images is reported.
         seed: of the first.
+        precision: of products on a CUDA device.
     """
 
     depth: int = 1
@@ -83,6 +84,7 @@ class PixelSettings:
     pixels: int = 784
     seeds: int = 2
     seed: int = 0
+    precision: str = "tf32"
 
     def __post_init__(self) -> None:
         if not 0 <= self.network_seconds < math.inf:
@@ -99,6 +101,7 @@ class PixelSettings:
                 width=self.width,
                 batch=self.batch,
                 seed=self.seed + seed,
+                precision=self.precision,
                 **told,
             )
             for seed in range(self.seeds)
@@ -121,8 +124,12 @@ class PixelTable(ReplicaStudy):
         depth, width = map(int, line.row.split("x"))
         if not smoke:
             return PixelSettings(depth=depth, width=width)
-        small = {"pixels": SMOKE_PIXELS, "iterations": 4, "check_every": 2, "batch": 4}
+        small: dict[str, Any] = {"pixels": SMOKE_PIXELS, "iterations": 4, "check_every": 2, "batch": 4}
         return PixelSettings(depth=depth, width=6, **small)
+
+    def steps(self, request: Request) -> list[Any]:
+        made = super().steps(request)
+        return [replace(case, settings=replace(case.settings, precision=request.precision)) for case in made]
 
     def pace_of(self, step: StudyCase) -> Pace:
         return PACES[step.line.row]
@@ -133,7 +140,7 @@ class PixelTable(ReplicaStudy):
     def compute(self, case: StudyCase, data: Place) -> Computed:
         settings: PixelSettings = case.settings
         until = time.monotonic() + settings.network_seconds if settings.network_seconds else None
-        told: dict[str, Any] = {"replicas": settings.seeds, "precision": data.precision, "until": until}
+        told: dict[str, Any] = {"replicas": settings.seeds, "until": until}
         outcomes = data.train(case, settings.trials(), **told)
         chosen = min(outcomes, key=lambda outcome: outcome.loss)
         sizes = {"inputs": 1, "classes": 10, "depth": settings.depth, "width": settings.width}

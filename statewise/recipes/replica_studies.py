@@ -18,17 +18,12 @@ from statewise.sweep.replicas import train_replicas
 from statewise.sweep.trial import Outcome, Trial
 
 RUNS = "runs"
-#: What the row of a line says, or --seeds.
-_NOT_SET = frozenset(("depth", "width", "seeds"))
 
 
 class ReplicaCase(StudyCase):
-    """A line of such a study."""
+    """A line of such a study; its row and its size say some settings, and --seeds and --precision others."""
 
-    @property
-    def settable(self) -> frozenset[str]:
-        """What can be overridden without making another line of it."""
-        return super().settable - _NOT_SET
+    said = frozenset(("depth", "width", "budget", "seeds", "precision"))
 
 
 class Place(NamedTuple):
@@ -37,14 +32,12 @@ class Place(NamedTuple):
     Args:
         folder: of the study.
         device: where to compute.
-        precision: of products there.
         console: where to tell of the progress; None for silence.
         data: what the tasks themselves do not hold.
     """
 
     folder: Path
     device: torch.device
-    precision: str
     console: Console | None
     data: Any
 
@@ -95,7 +88,7 @@ class ReplicaStudy(Study):
     def given(
         self, loaded: Any, request: Request, folder: Path, device: torch.device, console: Console | None
     ) -> Place:
-        return Place(folder, device, request.precision, console, loaded)
+        return Place(folder, device, console, loaded)
 
 
 def spread(outcomes: Iterable[Outcome]) -> Mapping[str, Any]:

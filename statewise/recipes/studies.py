@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from rich.console import Console
@@ -28,7 +28,13 @@ _TOLD = 4  # how many numbers of a case are told along the way
 
 @dataclass(frozen=True, kw_only=True)
 class StudyCase(SeededRun):
-    """One thing to be computed; its settings are a dataclass with a seed."""
+    """One thing to be computed; its settings are a dataclass with a seed.
+
+    Attributes:
+        said: settings that its line, or an option, says: changed by --set, it would be another line than its name says.
+    """
+
+    said: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -38,7 +44,7 @@ class StudyCase(SeededRun):
     @property
     def settable(self) -> frozenset[str]:
         """What can be overridden."""
-        return names_of(self.settings)
+        return names_of(self.settings) - self.said
 
     def overridden(self, values: Mapping[str, Any]) -> Any:
         """The same with other settings.
@@ -57,11 +63,13 @@ class Computed:
         found: numbers, texts and lists of them by name, as a JSON file can hold them.
         network: what was trained, if anything was; it is kept.
         files: texts to be kept beside the numbers, by the name of their file.
+        final: whether that is the last word; else the same command tries again.
     """
 
     found: Mapping[str, Any]
     network: nn.Module | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    final: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +129,7 @@ class StudyMaker:
         place, told = self.folder / step.name, strict(step.recorded, "settings")
         path = place / RESULT
         there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if there.get("told") == told:
+        if there.get("told") == told and there.get("final", True):
             return self._made(step, there), True
         say(self.console, f"[{number}] {step.name}")
         began = time.monotonic()
@@ -129,6 +137,7 @@ class StudyMaker:
         found, network = strict(dict(computed.found), "result"), computed.network
         parameters = 0 if network is None else sum(parameter.numel() for parameter in network.parameters())
         whole = {"told": told, "found": found, "parameters": parameters, "seconds": round(time.monotonic() - began, 3)}
+        whole |= {} if computed.final else {"final": False}
         place.mkdir(parents=True, exist_ok=True)
         if network is not None:
             write_tensors(place / MODEL, network.state_dict(), told)

@@ -56,10 +56,11 @@ def search_capacity(
         executor(folder / RUNS) as place,
         RunFolder.create(folder, search.describe(), resume=resume, may_differ=_MAY_DIFFER) as held,
     ):
-        search = tuned(search, folder / TUNING, executor=executor, console=console)
-        courses = [Course(search, network, folder / RUNS) for network in search.networks]
+        began = time.monotonic()
+        search, without = tuned(search, folder / TUNING, executor=executor, console=console)
+        courses = [Course(search, network, folder / RUNS, without.get(network, "")) for network in search.networks]
         before = _recall(held.path / SEARCH, courses) if resume else 0.0
-        return _Search(search, folder, courses, place, before, console).work()
+        return _Search(search, folder, courses, place, began - before, console).work()
 
 
 def read_search(folder: Path | str) -> CapacitySearch:
@@ -97,32 +98,33 @@ class _Search:
         folder: Path,
         courses: list[Course],
         place: Executor,
-        before: float,
+        began: float,
         console: Console | None,
     ) -> None:
         self.search, self.folder, self.courses, self.place, self.console = search, folder, courses, place, console
-        self.before, self.began = before, time.monotonic()
-        left = None if search.seconds is None else search.seconds - before
-        self.deadline = None if left is None else time.time() + left
+        self.began = began  # as time.monotonic() counts; what an earlier process took is a part of it, and tuning
+        self.deadline = None if search.seconds is None else time.time() + search.seconds - self.seconds
         self.whose: dict[Trial, Course] = {}
 
     @property
     def seconds(self) -> float:
         """Since the search began, those before a kill included."""
-        return self.before + time.monotonic() - self.began
+        return time.monotonic() - self.began
 
     def work(self) -> CapacityResult:
-        for course in self.courses:
-            self._go_on(course)
-        for ended in self.place.results():
-            course = self.whose.pop(ended.trial)
-            found = course.take(ended)
-            if found is not None:
-                say(self.console, course.told(found))
-                self._write()
-            if not course.waiting:
+        try:
+            for course in self.courses:
                 self._go_on(course)
-        self._write()
+            for ended in self.place.results():
+                course = self.whose.pop(ended.trial)
+                found = course.take(ended)
+                if found is not None:
+                    say(self.console, course.told(found))
+                    self._write()
+                if not course.waiting:
+                    self._go_on(course)
+        finally:
+            self._write()  # Ctrl-C too: the seconds that were spent are not forgotten
         result = self.result()
         text = json.dumps(strict({**result.describe(), "seconds": round(self.seconds, 3)}, RESULT), indent=2)
         write_atomically(self.folder / RESULT, text + "\n")

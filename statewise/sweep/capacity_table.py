@@ -33,7 +33,7 @@ def capacity_notes(search: Mapping[str, Any], networks: Sequence[NetworkCapacity
         search: as it describes itself.
         networks: what was found.
     """
-    return [_budgets(search), *(note for each in networks for note in _notes(each))]
+    return [_budgets(search), *(note for each in networks for note in network_notes(each))]
 
 
 def capacity_row(found: NetworkCapacity) -> tuple[str, ...]:
@@ -70,11 +70,18 @@ def _bounded(found: NetworkCapacity) -> str:
     return f"{found.bound.value} {found.bound.verdict}"
 
 
-def _notes(found: NetworkCapacity) -> Sequence[str]:
+def network_notes(found: NetworkCapacity) -> list[str]:
+    """What must be said of one network: what ended its search, what is not monotone, what could not be run.
+
+    Args:
+        found: what was found of it.
+    """
     name = f"depth {found.depth}, {counted(found.width, 'channel')}"
     notes = []
-    if found.ended:
+    if found.ended.startswith("seconds"):
         notes.append(f"{name}: ended by the budget of {found.ended}; the capacity may be larger.")
+    elif found.ended:
+        notes.append(f"{name}: {found.ended}. Resumed, the search tries it again.")
     if found.exceptions:
         those = ", ".join(map(str, found.exceptions))
         notes.append(f"{name}: {those} not solved though {found.capacity} was: not monotone.")

@@ -16,8 +16,8 @@ from statewise.sweep.trial import Failure, Outcome, Trial
 from statewise.sweep.tries import Run, Try
 from statewise.sweep.work import Result
 
-#: Which budget of time has ended the search for a network.
-OF_THE_SEARCH, OF_A_NETWORK = "seconds of the search", "seconds a network"
+#: Which budget of time has ended the search for a network, or that it could not begin.
+OF_THE_SEARCH, OF_A_NETWORK, NO_RATES = "seconds of the search", "seconds a network", "no rates were found for it"
 
 
 class Course:
@@ -27,14 +27,15 @@ class Course:
         search: that it is a part of.
         network: whose capacity.
         runs: where the folders of the runs are.
+        without: why no rates were found for it, so that it cannot be trained; empty if it can.
     """
 
-    def __init__(self, search: CapacitySearch, network: Network, runs: Path) -> None:
+    def __init__(self, search: CapacitySearch, network: Network, runs: Path, without: str = "") -> None:
         self.search, self.network, self.runs = search, network, runs
         self.tries: dict[int, Try] = {}
         self.doubtful: dict[int, Try] = {}  # of an earlier process; to be tried again if there is time
         self.spent = 0.0
-        self.ended = ""
+        self.without, self.ended = without, f"{NO_RATES}: {without}" if without else ""
         self.waiting: dict[int, dict[Trial, Outcome | Failure | None]] = {}
 
     @property
@@ -49,6 +50,8 @@ class Course:
         Args:
             late: whether the time of the whole search is up.
         """
+        if self.without:
+            return []
         out_of_time = late or self.seconds_left == 0
         if out_of_time:
             self.tries, self.doubtful = {**self.doubtful, **self.tries}, {}

@@ -23,7 +23,7 @@ class NetworkCapacity:
         values: that may be tried, increasing.
         tries: those that were tried, increasing.
         seconds: of computing that were spent.
-        ended: "" if the search came to its end, else which budget ended it.
+        ended: "" if the search came to its end, else which budget ended it, or why it could not begin.
     """
 
     depth: int
@@ -70,22 +70,24 @@ class NetworkCapacity:
         taken for unsolved too, as the search does; without such a value the most is infinite.
         """
         least = -1.0 if self.capacity is None else float(self.capacity)
-        decided = (
-            each.value
-            for each in self.tries
-            if each.value > least and not each.out_of_time and each.verdict in ("failed", "capped")
-        )
-        unsolved = min(decided, default=None)
+        unsolved = min((each.value for each in self._unsolved if each.value > least), default=None)
         if unsolved is None:
             return least, inf
         place = self.values.index(unsolved)
         return least, float(self.values[place - 1]) if place else -1.0
 
     @property
+    def _unsolved(self) -> list[Try]:
+        """Those that all their iterations have not solved."""
+        return [each for each in self.tries if each.verdict in ("failed", "capped") and not each.out_of_time]
+
+    @property
     def exceptions(self) -> list[int]:
-        """Values that were not solved though a harder one was: a network's noise, which bisection takes for none."""
-        found = self.capacity
-        return [each.value for each in self.tries if found is not None and each.value < found and not each.solved]
+        """Values that were not solved though a harder one was: a network's noise, which bisection takes for none.
+
+        What could not be run, or ran out of time, is none of them: nobody knows whether it is solved.
+        """
+        return [each.value for each in self._unsolved if self.capacity is not None and each.value < self.capacity]
 
     def describe(self) -> dict[str, Any]:
         """All of it, as JSON can hold it, with what follows from it."""

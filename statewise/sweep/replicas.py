@@ -33,7 +33,6 @@ def train_replicas(
     above: float = 0.99,
     until: float | None = None,
     data: Any = None,
-    precision: str = "single",
     console: Console | None = None,
 ) -> list[Outcome]:
     """Train trials of one shape side by side, each in the folder of its own run.
@@ -50,7 +49,6 @@ def train_replicas(
         above: see there.
         until: when all end, as ``time.monotonic()`` counts; None for never.
         data: what the task itself does not hold, e.g. images.
-        precision: of products on a CUDA device: "single", or "tf32", which rounds away what long memories need.
         console: where to tell of finished runs; None for silence.
 
     Returns:
@@ -59,7 +57,7 @@ def train_replicas(
     if not trials:
         return []
     _check(trials, folders, replicas)
-    with precisely(precision, device):
+    with precisely(trials[0].precision, device):
         return _Crew(trials, folders, device, replicas, enough, above, until, data, console).work()
 
 
@@ -90,7 +88,8 @@ class _Crew:
 
     def work(self) -> list[Outcome]:
         try:
-            self._stop_if_enough()  # an earlier process may have been killed just before
+            if not self._stop_if_enough() and self._late:  # an earlier process may have been killed just before
+                self._stop()
             while self.waiting or self.seats:
                 pool = self._seated()
                 if self.over:
@@ -141,7 +140,7 @@ class _Crew:
         return pool
 
     def _look(self, pool: Pool) -> None:
-        late = self.until is not None and time.monotonic() >= self.until
+        late = self._late
         due = {
             slot: seat
             for slot, (_, seat) in self.seats.items()
@@ -157,6 +156,10 @@ class _Crew:
         self._dismiss(pool)
         if not self.over and self._stop_if_enough():
             self._dismiss(pool)
+
+    @property
+    def _late(self) -> bool:
+        return self.until is not None and time.monotonic() >= self.until
 
     def _stop_if_enough(self) -> bool:
         solved = sum(outcome.accuracy > self.above for outcome in self.outcomes.values())

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from statewise.errors import RunFolderError
 from statewise.files import write_atomically
 from statewise.sweep.networks import State, fresh_state
 from statewise.sweep.trial import Outcome, Trial
@@ -160,10 +161,18 @@ def read_outcome(path: Path) -> Outcome | None:
     """
     if not (path / RESULT).exists():
         return None
-    document: dict[str, Any] = json.loads((path / RESULT).read_text(encoding="utf-8"))
-    # Infinite numbers are words in JSON.
-    numbers = ("loss", "orthogonality", "largest_entry")
-    return Outcome(**{**document, **{name: float(document[name]) for name in numbers if name in document}})
+    try:
+        document: dict[str, Any] = json.loads((path / RESULT).read_text(encoding="utf-8"))
+        # Infinite numbers are words in JSON.
+        numbers = ("loss", "orthogonality", "largest_entry")
+        return Outcome(**{**document, **{name: float(document[name]) for name in numbers if name in document}})
+    except (ValueError, TypeError, AttributeError) as error:
+        raise RunFolderError(
+            where=str(path / RESULT),
+            got=f"no result of a run ({error})",
+            wanted="what this version has written",
+            remedy="Remove the file: the run goes on from its last resume point.",
+        ) from error
 
 
 def _weights(state: State) -> State:

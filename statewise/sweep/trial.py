@@ -15,6 +15,8 @@ from statewise.sweep.pixels import PixelTask
 #: Why a run ended: the goal was reached; the loss stopped falling twice; no iterations were left; others had shown
 #: what was asked, or the time was up; numbers became infinite.
 REASONS = ("solved", "converged", "iterations", "stopped", "diverged")
+#: Of products on a CUDA device.
+PRECISIONS = ("single", "tf32")
 
 
 class Shape(NamedTuple):
@@ -28,6 +30,7 @@ class Shape(NamedTuple):
     validate: int
     test: int
     update: str
+    precision: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,7 @@ class Trial:
         test: held-out examples at the end.
         goal: accuracy on held-out examples above which the run ends at once; None to go on.
         update: of the orthogonal matrices: "cayley" (scoRNN) or "full-capacity" (Wisdom et al. 2016).
+        precision: of products on a CUDA device: "single", or "tf32", which rounds away what long memories need.
 
     >>> from statewise.data import CopyingMemory
     >>> Trial(task=CopyingMemory(m=5, n=8, delay=10), depth=2, width=32, seed=1).recurrent_rate
@@ -74,6 +78,7 @@ class Trial:
     test: int = 10_000
     goal: float | None = None
     update: str = "cayley"
+    precision: str = "single"
 
     def __post_init__(self) -> None:
         for name in ("depth", "width", "batch", "iterations", "check_every", "validate", "test"):
@@ -90,6 +95,10 @@ class Trial:
             raise ArgumentError(where="Trial.goal", got=self.goal, wanted="an accuracy in (0, 1], or None")
         if self.update not in UPDATES:
             raise ArgumentError(where="Trial.update", got=self.update, wanted=f"one of {', '.join(UPDATES)}")
+        if self.precision not in PRECISIONS:
+            wanted = f"one of {', '.join(PRECISIONS)}"
+            remedy = "In bfloat16 orthogonal matrices lose a sixth of a state within a thousand steps."
+            raise ArgumentError(where="Trial.precision", got=self.precision, wanted=wanted, remedy=remedy)
 
     @property
     def recurrent_rate(self) -> float:

@@ -23,6 +23,10 @@ _NAME, _PROMISING = "rates", "promising"
 _STRIDE = 100_003
 
 
+class NoRatesError(ArgumentError):
+    """No run of a tuning came to its end."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
     """The rates with the least loss.
@@ -83,8 +87,8 @@ def tune_rate(
     Optuna's TPE sampler chooses ``at_once`` pairs of rates, which are trained side by side for a part of the
     iterations. Those that are worse than the median of the earlier ones are given up; the others are trained from the
     start for all iterations. What is chosen depends on ``seed`` and on what came before, so that a tuning that was
-    killed goes on (``resume``) and ends as it would have. The study is Optuna's own file, ``study.log``, which its
-    other tools read.
+    killed goes on (``resume``) and ends as it would have; what could not be run is tried again then. The study is
+    Optuna's own file, ``study.log``, which its other tools read.
 
     Args:
         trial: the network, the task and how long to train; its rates do not matter.
@@ -161,10 +165,11 @@ class _Tuning:
             self._tell(each, outcomes[each.number])
 
     def found(self) -> Tuned:
+        """The best of all that came to their end."""
         state = self.optuna.trial.TrialState
         made = [each for each in self.study.trials if each.state == state.COMPLETE]
         if not made:
-            raise ArgumentError(
+            raise NoRatesError(
                 where="tune_rate",
                 got=f"no run that came to its end ({self.error or 'all diverged'})",
                 wanted="at least one",
@@ -220,8 +225,8 @@ class _Tuning:
     def _tell(self, asked: Any, outcome: Outcome | Failure) -> None:
         state = self.optuna.trial.TrialState
         if isinstance(outcome, Failure):
+            # Optuna is not told: what has failed there can never be tried again, and the cause may be mended.
             self.error = outcome.error
-            self.study.tell(asked, state=state.FAIL)
             self._say(asked, f"could not be run: {outcome.error}")
         elif not math.isfinite(outcome.loss):
             self.study.tell(asked, state=state.PRUNED)

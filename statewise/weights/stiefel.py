@@ -14,6 +14,7 @@ from torch.optim.optimizer import ParamsT
 from statewise.errors import ArgumentError, DtypeError, ShapeError
 from statewise.weights.gates import split_gates
 from statewise.weights.orthogonality import nearest_orthogonal, require_orthogonal
+from statewise.weights.skew import identity_plus_inverse
 
 
 def stiefel_step(
@@ -41,6 +42,8 @@ def stiefel_step(
     generator_matrix = slope @ point.mT - point @ slope.mT
     half = lr / 2 * generator_matrix
     eye = torch.eye(half.shape[-1], dtype=half.dtype, device=half.device)
+    if half.is_cuda:  # in a form that a CUDA graph can hold
+        return ((2 * identity_plus_inverse(half) - eye) @ point).to(weight.dtype)
     # The matrix is never singular: its eigenvalues have the real part 1. So nothing waits to hear whether it was.
     moved: Tensor = torch.linalg.solve_ex(eye + half, point - half @ point)[0]
     return moved.to(weight.dtype)

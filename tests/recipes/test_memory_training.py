@@ -28,6 +28,7 @@ from statewise.recipes.studies import Studied
 from statewise.report import compare_with_published
 from statewise.report.pictures import draw_pictures
 from statewise.sweep.network_capacity import NetworkCapacity
+from statewise.sweep.pool import Pool
 from statewise.sweep.trial import REASONS
 
 FIGURES = [recipe.name for recipe in memory_capacity.RECIPES]
@@ -95,6 +96,46 @@ def test_settings_can_be_others_and_mistakes_are_told(tmp_path: Path) -> None:
     for told in ("depth", "seeds"):  # what the row says, or --seeds: the table would tell something else
         with pytest.raises(ArgumentError, match=f"--set of depth-memory/reduced: got {told}"):
             run("depth-memory/reduced", tmp_path / "x", overrides=((told, 2),))
+
+
+def test_a_figure_whose_value_could_not_be_run_tells_why_and_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*told: Any, **others: Any) -> None:
+        raise MemoryError("no room")
+
+    asked: dict[str, Any] = {"rows": ("depth1",), "seeds": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(Pool, "advance", fails)
+        outcome = run(FIGURES[0], tmp_path, **asked)
+    assert "could not be run: MemoryError: no room" in compare_with_published(outcome).markdown()
+    again = run(FIGURES[0], tmp_path, **asked)
+    assert "could not be run" not in compare_with_published(again).markdown()
+    assert isinstance(again.measured[0], Studied)
+    assert again.measured[0].found["tries"]
+    found = run(FIGURES[0], tmp_path, **asked)
+    assert found.measured[0].seconds == again.measured[0].seconds, "not made again"
+    more = run(FIGURES[0], tmp_path, rows=("depth1",), seeds=2)
+    assert isinstance(more.measured[0], Studied)
+    assert len(more.measured[0].found["tries"][0]["runs"]) == 4  # two rates
+
+
+def test_pixels_in_another_precision_are_other_runs(tmp_path: Path) -> None:
+    for precision, count in (("tf32", 1), ("single", 2)):
+        outcome = run("depth-memory/tableC1", tmp_path, rows=("1x256",), precision=precision)
+        assert f"Products in {precision}" in compare_with_published(outcome).markdown()
+        assert len(list((tmp_path / "mnist-1x256-seed0" / "runs").glob("*/result.json"))) == count
+    with pytest.raises(ArgumentError, match=r"Trial\.precision: got bf16, wanted one of single, tf32"):
+        run("depth-memory/tableC1", tmp_path, rows=("1x256",), precision="bf16")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [(FIGURES[0], ("budget", "depth")), ("depth-memory/figure1.2", ("update", "dtype"))]
+)
+def test_what_a_line_is_called_by_cannot_be_set(name: str, settings: tuple[str, ...], tmp_path: Path) -> None:
+    for setting in settings:
+        with pytest.raises(ArgumentError, match=f"got {setting}"):
+            run(name, tmp_path, overrides=((setting, 2),))
 
 
 def searched(network: NetworkCapacity, size: str) -> Studied:
@@ -197,7 +238,7 @@ def test_pixels_that_the_clock_has_ended_go_on_with_more_time(tmp_path: Path) ->
         (one,) = run("depth-memory/tableC1", tmp_path, rows=("1x256",), overrides=overrides).measured
         assert isinstance(one, Studied)
         found.append((one.found["reasons"], one.found["iterations"]))
-    assert found == [(["stopped"], [2]), (["iterations"], [6])]
+    assert found == [(["stopped"], [0]), (["iterations"], [6])]
     for wrong in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ArgumentError, match=r"PixelSettings\.network_seconds: got"):
             memory_pixels.PixelSettings(network_seconds=wrong)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from capacities import bounded, broken, tried
 from statewise.data.copying_memory import CopyingMemory
 from statewise.data.similarity import StartEndSimilarity
 from statewise.errors import ArgumentError, DataError, RunFolderError
@@ -171,6 +172,69 @@ def test_the_seconds_of_a_network_end_its_search_and_more_let_it_go_on(tmp_path:
     more = search_capacity(replace(asked, network_seconds=60.0), tmp_path / "s", executor=HERE, resume=True)
     assert capacities(more) == [10]
     assert more.networks[0].ended == ""
+
+
+def test_a_network_that_no_rates_were_found_for_does_not_end_the_search_of_the_others(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    full = [True]
+
+    def train(trials: Sequence[Trial], folders: Sequence[Path], **told: Any) -> list[Outcome]:
+        if full and trials[0].width == 2:
+            raise MemoryError("no room")
+        return standin.train(trials, folders, **told)
+
+    place, asked = partial(ReplicaExecutor, train=train), search(tuning=Tuning(trials=2, at_once=2, iterations=20))
+    first = search_capacity(asked, tmp_path / "s", executor=place)
+    assert capacities(first) == [10, None, 60]
+    assert first.networks[1].censored == "unfinished"
+    assert "depth 1, 2 channels: no rates were found for it: no run that came to its end" in first.text()
+    assert "no room" in first.text()
+    full.clear()
+    again = search_capacity(asked, tmp_path / "s", executor=place, resume=True)
+    assert capacities(again) == [10, 20, 60]
+    assert "no rates" not in again.text()
+
+
+def test_the_seconds_of_the_search_are_those_of_its_tuning_too(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+
+    def train(trials: Sequence[Trial], folders: Sequence[Path], **told: Any) -> list[Outcome]:
+        time.sleep(0.1)
+        return standin.train(trials, folders, **told)
+
+    place, networks = partial(ReplicaExecutor, train=train), NETWORKS[:1]
+    asked = search(tuning=Tuning(trials=1, at_once=1, iterations=20), networks=networks, seconds=0.1)
+    found = search_capacity(asked, tmp_path, executor=place)
+    assert (found.networks[0].tries, found.networks[0].ended) == ((), "seconds of the search")
+    assert json.loads((tmp_path / "result.json").read_text())["seconds"] >= 0.1
+
+
+def test_an_interruption_leaves_word_of_the_seconds_that_were_spent(tmp_path: Path) -> None:
+    def train(trials: Sequence[Trial], folders: Sequence[Path], **told: Any) -> list[Outcome]:
+        time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search_capacity(search(), tmp_path, executor=partial(ReplicaExecutor, train=train))
+    assert json.loads((tmp_path / "search.json").read_text())["seconds"] >= 0.05
+
+
+def test_what_could_not_be_run_or_ran_out_of_time_is_not_called_not_monotone() -> None:
+    solved, unsolved = tried(30, 1.0), [tried(0, 0.5), tried(10, 0.5, "stopped"), broken(20)]
+    found = replace(bounded(1, 0), values=(0, 10, 20, 30), tries=(*unsolved, solved))
+    assert found.exceptions == [0]
+
+
+def test_a_damaged_result_of_a_run_is_named_with_what_to_do(tmp_path: Path) -> None:
+    search_capacity(search(), tmp_path, executor=HERE)
+    (tmp_path / "search.json").unlink()
+    damaged = next((tmp_path / "runs").glob("*/result.json"))
+    for text in ("{", "[]", '{"accuracy": 1}'):
+        damaged.write_text(text)
+        with pytest.raises(RunFolderError, match=r"result\.json: got no result of a run .* Remove the file"):
+            search_capacity(search(), tmp_path, executor=HERE, resume=True)
+    damaged.unlink()
+    assert capacities(search_capacity(search(), tmp_path, executor=HERE, resume=True)) == [10, 20, 60]
 
 
 def test_the_seconds_of_the_search_end_all(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ CHANGES: list[dict[str, Any]] = [
     {"test": 10},
     {"goal": 0.995},
     {"update": "full-capacity"},
+    {"precision": "tf32"},
 ]
 
 

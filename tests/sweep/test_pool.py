@@ -15,7 +15,7 @@ from statewise.errors import ArgumentError, ShapeError
 from statewise.sweep.networks import fresh_state, network_of
 from statewise.sweep.pixels import PermutedImages, PixelTask
 from statewise.sweep.pool import Pool
-from statewise.sweep.sources import ORDERS, FreshExamples, states_at_start, uniforms
+from statewise.sweep.sources import HELD_OUT, ORDERS, FreshExamples, states_at_start, uniforms
 from statewise.sweep.trial import Trial
 from statewise.train import RMSpropTF
 from statewise.weights import StiefelSGD
@@ -118,11 +118,14 @@ def test_numbers_depend_on_root_place_and_purpose_only() -> None:
 
 
 def test_held_out_examples_are_not_those_of_any_seed() -> None:
-    source = FreshExamples(CopyingMemory(m=12, n=8, delay=0), 4, CPU)
+    """Batches of one draw as many numbers as a held-out example does: with the same root they would be the same."""
+    source = FreshExamples(CopyingMemory(m=12, n=8, delay=0), 1, CPU)
     held = {tuple(row.tolist()) for part in ("valid", "test") for row in source.held_out(part, 0, 64)[1][0].T}
     assert len(held) == 128
-    fresh = source.fresh(torch.arange(40), torch.zeros(40, dtype=torch.int64))[1]
-    assert not held & {tuple(row.tolist()) for replica in fresh for row in replica.T}
+    roots, places = torch.arange(40).repeat_interleave(64), torch.arange(64).repeat(40)
+    assert not held & {tuple(row.tolist()) for replica in source.fresh(roots, places)[1] for row in replica.T}
+    own = source.fresh(torch.full((64,), HELD_OUT["valid"]), torch.arange(64))[1]
+    assert {tuple(row.tolist()) for replica in own for row in replica.T} <= held  # so that the test can fail
 
 
 def pixels(count: int, size: int = 4) -> PixelSet:

@@ -6,7 +6,9 @@ import json
 import math
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,6 +36,15 @@ def trial(**others: Any) -> Trial:
 def train(trials: list[Trial], folder: Path, **options: Any) -> list[Outcome]:
     folders = [folder / str(place) for place in range(len(trials))]
     return train_replicas(trials, folders, device=CPU, **options)
+
+
+def train_for_looks(
+    looks: int, trials: list[Trial], folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> list[Outcome]:
+    """Train until the clock, which moves on whenever somebody looks at it, has ended the runs after so many looks."""
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "time", SimpleNamespace(monotonic=count().__next__))
+        return train(trials, folder, until=looks, **options)
 
 
 def without_seconds(outcome: Outcome) -> Outcome:
@@ -168,12 +179,14 @@ def test_enough_ends_all_others_also_those_that_wait(tmp_path: Path) -> None:
     assert outcomes[2].accuracy == 0
 
 
-def test_runs_that_wait_with_weights_of_an_earlier_process_are_tested_when_all_must_end(tmp_path: Path) -> None:
+def test_runs_that_wait_with_weights_of_an_earlier_process_are_tested_when_all_must_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trials = [trial(seed=seed, iterations=40) for seed in range(3)]
-    first = train(trials, tmp_path, until=time.monotonic())
+    first = train_for_looks(1, trials, tmp_path, monkeypatch)
     for place in range(3):
         (tmp_path / str(place) / "result.json").unlink()
-    again = train(trials, tmp_path, replicas=1, until=time.monotonic())
+    again = train_for_looks(1, trials, tmp_path, monkeypatch, replicas=1)
     assert [outcome.iterations for outcome in again] == [20, 10, 10]
     assert [outcome.reason for outcome in again] == ["stopped"] * 3
     for one, other in zip(again[1:], first[1:], strict=True):
@@ -190,9 +203,22 @@ def test_enough_of_an_earlier_process_is_enough(tmp_path: Path, monkeypatch: pyt
     assert [(outcome.reason, outcome.iterations) for outcome in outcomes] == [("iterations", 10), ("stopped", 0)]
 
 
-def test_when_the_time_is_up_all_end_and_can_go_on_later(tmp_path: Path) -> None:
+def test_what_begins_when_the_time_is_up_already_is_not_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look may be minutes away; but weights of an earlier process are tested, as they are."""
+    trials = [trial(seed=seed, iterations=40) for seed in range(2)]
+    (earlier,) = train_for_looks(1, trials[:1], tmp_path, monkeypatch)
+    (tmp_path / "0" / "result.json").unlink()
+    monkeypatch.setattr(Pool, "advance", None)
+    found = train(trials, tmp_path, until=time.monotonic())
+    assert [(outcome.reason, outcome.iterations) for outcome in found] == [("stopped", 10), ("stopped", 0)]
+    near(found[0], earlier)
+
+
+def test_when_the_time_is_up_all_end_and_can_go_on_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = trial(iterations=40)
-    (stopped,) = train([one], tmp_path, until=time.monotonic())
+    (stopped,) = train_for_looks(1, [one], tmp_path, monkeypatch)
     assert (stopped.reason, stopped.iterations) == ("stopped", 10)
     found = RunFolder(tmp_path / "0").load_resume()
     assert found is not None

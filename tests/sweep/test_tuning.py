@@ -15,7 +15,7 @@ import pytest
 from statewise.errors import ArgumentError, MissingExtraError, RunFolderError
 from statewise.sweep.executors import ReplicaExecutor
 from statewise.sweep.trial import Outcome, Trial
-from statewise.sweep.tuning import RateSpace, Tuned, tune_rate
+from statewise.sweep.tuning import NoRatesError, RateSpace, Tuned, tune_rate
 from sweep import standin
 
 pytest.importorskip("optuna")
@@ -85,6 +85,26 @@ def test_what_fails_or_diverges_is_passed_over(tmp_path: Path) -> None:
     assert found.given_up > 0
     with pytest.raises(ArgumentError, match=r"no run that came to its end \(ValueError: too fast\)"):
         tuned(tmp_path / "none", trials=2, executor=place, space=RateSpace(lr=(2e-3, 1e-2)))
+
+
+def test_what_could_not_be_run_is_tried_again_when_the_tuning_goes_on(tmp_path: Path) -> None:
+    """Every process tells the error that it met; once the cause is mended, the rates are those of a good start."""
+    told = {"broken": "no room"}
+
+    def train(trials: Sequence[Trial], folders: Sequence[Path], **options: Any) -> list[Outcome]:
+        if told:
+            raise MemoryError(told["broken"])
+        return standin.train(trials, folders, **options)
+
+    place = partial(ReplicaExecutor, train=train)
+    with pytest.raises(NoRatesError, match="no room"):
+        tuned(tmp_path / "t", trials=4, executor=place)
+    told["broken"] = "still none"
+    with pytest.raises(NoRatesError, match="still none"):
+        tuned(tmp_path / "t", trials=4, executor=place, resume=True)
+    told.clear()
+    found = tuned(tmp_path / "t", trials=4, executor=place, resume=True)
+    assert found == tuned(tmp_path / "straight", trials=4)
 
 
 def test_wrong_settings_are_refused(tmp_path: Path) -> None:
