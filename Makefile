@@ -12,6 +12,8 @@ CORE := $(VENV)/.installed-core
 TOOLS := $(VENV)/.installed-tools
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes, which share what the first has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 # Types are checked while the documentation is built.
 MAKEFLAGS += --jobs=2
 

@@ -12,6 +12,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from checked import check_imports
+
 # Networks of a few units gain nothing from threads, and where several test processes share the cores they lose much; so
 # do the programs that tests start. Tests of what threads do ask for them by `support.threads`.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -27,13 +29,12 @@ if not torch.cuda.is_available():
 # Before the first import of the package, doctests' included: from here on each annotation is checked at run time. The
 # kernels are left out: Triton reads their source and must find them as they are written.
 _ROOMS = sorted(entry.name for entry in (Path(__file__).parent / "statewise").iterdir() if entry.suffix in ("", ".py"))
-jaxtyping.install_import_hook(
+check_imports(
     [
         f"statewise.{room.removesuffix('.py')}"
         for room in _ROOMS
         if room not in ("kernels", "__init__.py", "__pycache__")
-    ],
-    "support.checked",
+    ]
 )
 
 _EVERYWHERE = settings(

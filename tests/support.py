@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pytest
 import torch
-from beartype import BeartypeConf, beartype
 from torch import Tensor, nn
-
-# The run-time check of every annotation; as for mypy, an int is good where a float is asked for.
-_check = beartype(conf=BeartypeConf(is_pep484_tower=True))
-_made: dict[Any, Callable[..., Any]] = {}
-
-
-def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What checks a function's annotations; jaxtyping gives it a stand-in that has these and does nothing.
-
-    A function within a function is given anew at each call of the outer one, and code that checks it would be compiled
-    each time, which took a quarter of the time of the engines' tests. Stand-ins of one place with the same annotations
-    do the same, so the first is kept.
-    """
-    if "<locals>" not in function.__qualname__:
-        return _check(function)
-    names = function.__code__.co_varnames
-    key = (function.__module__, function.__qualname__, names, tuple(function.__annotations__.items()))
-    try:
-        return _made.setdefault(key, _made.get(key) or _check(function))
-    except TypeError:  # annotations that have no hash
-        return _check(function)
 
 
 class Tolerance(TypedDict):

@@ -1,0 +1,160 @@
+"""Annotations that are checked at run time in every test: shapes by jaxtyping, all others by beartype alone.
+
+jaxtyping's own import hook checks every call as if it had shapes, which took half of the time of the engines' tests;
+nine calls in ten have none. So this hook asks of each function, when it is defined, whether a shape is among its
+annotations.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+import jaxtyping
+from beartype import BeartypeConf, beartype
+
+# As for mypy, an int is good where a float is asked for.
+_check = beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=jaxtyping.TypeCheckError))
+_made: dict[Any, Callable[..., Any]] = {}
+_DECORATOR = "_checked_at_run_time"
+
+
+def check_imports(modules: Sequence[str]) -> None:
+    """Check the annotations of modules that are imported from now on.
+
+    Args:
+        modules: their names, each with all that is below it.
+    """
+    sys.meta_path.insert(0, _Finder(tuple(modules)))
+
+
+def checked(made: Any) -> Any:
+    """A function or a class whose annotations are checked, unless jaxtyping is told to check nothing."""
+    if inspect.isclass(made):
+        return jaxtyping.jaxtyped(typechecker=_check_stand_in)(made)
+    watched: Callable[..., Any] | None = None  # made when it is first called: most functions are not, in most tests
+
+    @functools.wraps(made)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        nonlocal watched
+        if jaxtyping.config.jaxtyping_disable:
+            return made(*args, **kwargs)
+        if watched is None:
+            watched = _watched(made)
+        return watched(*args, **kwargs)
+
+    return either
+
+
+def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
+    if "<locals>" in function.__qualname__ or _has_shapes(function):
+        return jaxtyping.jaxtyped(typechecker=_check_stand_in)(function)
+    return _check(function)
+
+
+def _has_shapes(function: Callable[..., Any]) -> bool:
+    # In a module whose annotations are no text, nothing is known of them here: they might be shapes.
+    texts = function.__annotations__.values()
+    return any(not isinstance(text, str) or _names_a_shape(text, function.__globals__) for text in texts)
+
+
+def _names_a_shape(annotation: str, known: dict[str, Any]) -> bool:
+    return any(_is_shape(known.get(name)) for name in re.findall(r"[^\W\d]\w*", annotation))
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether a name stands for a shape, one of jaxtyping's makers of shapes, or a type with shapes in it."""
+    if isinstance(value, ModuleType):
+        return value is jaxtyping
+    return getattr(value, "__module__", "").startswith("jaxtyping") or any(map(_is_shape, typing.get_args(value)))
+
+
+def _check_stand_in(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What checks a function's annotations; jaxtyping gives it a stand-in that has these and does nothing.
+
+    A function within a function is given anew at each call of the outer one, and code that checks it would be compiled
+    each time. Stand-ins of one place with the same annotations do the same, so the first is kept.
+    """
+    if "<locals>" not in function.__qualname__:
+        return _check(function)
+    names = function.__code__.co_varnames
+    key = (function.__module__, function.__qualname__, names, tuple(function.__annotations__.items()))
+    try:
+        return _made.setdefault(key, _made.get(key) or _check(function))
+    except TypeError:  # annotations that have no hash
+        return _check(function)
+
+
+class _Decorate(ast.NodeTransformer):
+    """Puts the check below all decorators of a function, and above all of a class, which may make it a dataclass."""
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        self.generic_visit(node)
+        late = (ast.ImportFrom, ast.Expr)  # imports of __future__ must come first, and the docstring
+        place = next((place for place, each in enumerate(node.body) if not _must_be_first(each, late)), len(node.body))
+        alias = ast.alias(name="checked", asname=_DECORATOR)
+        node.body.insert(place, ast.ImportFrom(module=__name__, names=[alias], level=0))
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        node.decorator_list.append(_decorator(node))
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        self.generic_visit(node)
+        node.decorator_list.insert(0, _decorator(node))
+        return node
+
+
+def _must_be_first(statement: ast.stmt, kinds: tuple[type[ast.stmt], ...]) -> bool:
+    if not isinstance(statement, kinds):
+        return False
+    return not isinstance(statement, ast.ImportFrom) or statement.module == "__future__"
+
+
+def _decorator(node: ast.FunctionDef | ast.ClassDef) -> ast.expr:
+    # Where the definition begins, so that tracebacks and coverage point there.
+    return ast.copy_location(ast.Name(id=_DECORATOR, ctx=ast.Load()), node)
+
+
+class _Loader(SourceFileLoader):
+    """Compiles a module with its checks, and keeps what is compiled beside what users have, under another name."""
+
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
+        tree = _Decorate().visit(ast.parse(data, filename=path))
+        code: CodeType = compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True, optimize=_optimize)
+        return code
+
+    def get_data(self, path: str) -> bytes:
+        return super().get_data(_renamed(path))
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        super().set_data(_renamed(path), data, _mode=_mode)
+
+
+def _renamed(path: str) -> str:
+    return f"{path.removesuffix('.pyc')}.checked-1.pyc" if path.endswith(".pyc") else path
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self.modules = modules
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if not any(fullname == module or fullname.startswith(f"{module}.") for module in self.modules):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+            return spec
+        return None
