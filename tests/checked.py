@@ -8,6 +8,7 @@ annotations.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import inspect
 import re
@@ -26,6 +27,8 @@ from beartype import BeartypeConf, beartype
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=jaxtyping.TypeCheckError))
 _made: dict[Any, Callable[..., Any]] = {}
 _DECORATOR = "_checked_at_run_time"
+#: Names that are not attributes of others, such as ``torch`` of ``torch.device``.
+_NAMES = re.compile(r"(?<![\w.])[^\W\d]\w*")
 
 
 def check_imports(modules: Sequence[str]) -> None:
@@ -56,19 +59,22 @@ def checked(made: Any) -> Any:
 
 
 def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
-    if "<locals>" in function.__qualname__ or _has_shapes(function):
-        return jaxtyping.jaxtyped(typechecker=_check_stand_in)(function)
-    return _check(function)
+    known = {**vars(builtins), **function.__globals__}
+    plain = all(_is_plain(annotation, known) for annotation in function.__annotations__.values())
+    # A function within a function is made again and again, which `_check_stand_in` knows how to bear.
+    if plain and "<locals>" not in function.__qualname__:
+        return _check(function)
+    return jaxtyping.jaxtyped(typechecker=_check_stand_in)(function)
 
 
-def _has_shapes(function: Callable[..., Any]) -> bool:
-    # In a module whose annotations are no text, nothing is known of them here: they might be shapes.
-    texts = function.__annotations__.values()
-    return any(not isinstance(text, str) or _names_a_shape(text, function.__globals__) for text in texts)
+def _is_plain(annotation: Any, known: dict[str, Any]) -> bool:
+    """Whether an annotation is for beartype alone: a text whose names are known by now, and none of them a shape.
 
-
-def _names_a_shape(annotation: str, known: dict[str, Any]) -> bool:
-    return any(_is_shape(known.get(name)) for name in re.findall(r"[^\W\d]\w*", annotation))
+    What only type checkers import is not known; jaxtyping leaves such annotations unchecked.
+    """
+    if not isinstance(annotation, str):
+        return False
+    return all(name in known and not _is_shape(known[name]) for name in _NAMES.findall(annotation))
 
 
 def _is_shape(value: Any) -> bool:

@@ -11,6 +11,7 @@ from statewise.data.copying_memory import CopyingMemory
 from statewise.data.memory_task import MemoryTask
 from statewise.data.similarity import StartEndSimilarity
 from statewise.memory.budget import width_within
+from statewise.memory.telling import listed
 from statewise.recipes.capacity_order import order
 from statewise.recipes.lines import Line, Sheet
 from statewise.recipes.replica_studies import Place, ReplicaStudy
@@ -179,8 +180,11 @@ class CapacityFigure(ReplicaStudy):
         ]
 
     def _told(self, measured: Sequence[Studied]) -> str:
-        runs = {len(each.runs) for one in measured for each in network_of(one).tries}
-        return f"Runs at each value: {', '.join(map(str, sorted(runs)))}; all end as soon as one has solved it."
+        tries = [each for one in measured for each in network_of(one).tries]
+        runs, rates = {len(each.runs) for each in tries}, {run.lr for each in tries for run in each.runs}
+        spent = [outcome.iterations for each in tries for outcome in each.outcomes]
+        told = f"Runs at each value: {', '.join(map(str, sorted(runs)))}, with rates of {listed(sorted(rates))}"
+        return f"{told} and at most {max(spent, default=0):,} iterations; all end as soon as one has solved it."
 
 
 def network_of(one: Studied) -> NetworkCapacity:
