@@ -21,6 +21,8 @@ from statewise.train import RMSpropTF
 from statewise.weights import StiefelSGD
 
 CPU = torch.device("cpu")
+#: On an accelerator an iteration is a graph that is recorded at the fourth and replayed: of six the last two are.
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 TASK = CopyingMemory(m=2, n=4, delay=1)
 
 
@@ -28,8 +30,9 @@ def trial(**others: Any) -> Trial:
     return Trial(**{"task": TASK, "depth": 2, "width": 6, "batch": 8, "lr": 1e-2, "lr_recurrent": 1e-3, **others})
 
 
-def pool_of(trials: list[Trial], slots: int | None = None) -> Pool:
-    pool = Pool(trials[0].shape, slots or len(trials), FreshExamples(TASK, trials[0].batch, CPU), CPU)
+def pool_of(trials: list[Trial], device: str = "cpu") -> Pool:
+    place = torch.device(device)
+    pool = Pool(trials[0].shape, len(trials), FreshExamples(TASK, trials[0].batch, place), place)
     for slot, each in enumerate(trials):
         pool.put(slot, fresh_state(each.shape, seed=each.seed), seed=each.seed)
         pool.set_rates(slot, each.lr, each.recurrent_rate)
@@ -42,10 +45,11 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(one[name], other[name], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("update", ["cayley", "full-capacity"])
-def test_iterations_are_those_of_a_plain_loop(update: str) -> None:
+def test_iterations_are_those_of_a_plain_loop(update: str, device: str) -> None:
     one = trial(seed=5, update=update)
-    pool = pool_of([trial(seed=4, update=update), one])
+    pool = pool_of([trial(seed=4, update=update), one], device)
     pool.advance(6)
     module = network_of(one.shape, fresh_state(one.shape, seed=5))
     others, recurrent = module.parameter_groups(1e-2, 1e-3)
@@ -65,13 +69,14 @@ def test_iterations_are_those_of_a_plain_loop(update: str) -> None:
     same(pool.networks.take(1), {name: each.detach() for name, each in module.named_parameters()})
 
 
-def test_a_network_trains_alike_alone_among_others_and_after_a_pause_elsewhere() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_network_trains_alike_alone_among_others_and_after_a_pause_elsewhere(device: str) -> None:
     trials = [trial(seed=seed, lr=lr) for seed, lr in ((0, 1e-2), (1, 1e-3), (2, 3e-3))]
-    together = pool_of(trials)
+    together = pool_of(trials, device)
     together.advance(7)
     alone = pool_of([trials[1]])
     alone.advance(3)
-    elsewhere = pool_of([trials[0], trials[2]])
+    elsewhere = pool_of([trials[0], trials[2]], device)
     elsewhere.advance(2)
     elsewhere.put(0, alone.take(0), seed=1, iterations=3)
     elsewhere.set_rates(0, 1e-3, trials[1].recurrent_rate)

@@ -33,9 +33,9 @@ def trial(**others: Any) -> Trial:
     return Trial(**{**usual, "validate": 32, "test": 32, "lr": 1e-2, "lr_recurrent": 1e-3, **others})
 
 
-def train(trials: list[Trial], folder: Path, **options: Any) -> list[Outcome]:
+def train(trials: list[Trial], folder: Path, device: torch.device = CPU, **options: Any) -> list[Outcome]:
     folders = [folder / str(place) for place in range(len(trials))]
-    return train_replicas(trials, folders, device=CPU, **options)
+    return train_replicas(trials, folders, device=device, **options)
 
 
 def train_for_looks(
@@ -81,6 +81,15 @@ def test_runs_are_the_same_alone_and_among_others(tmp_path: Path) -> None:
     for one, other in zip(
         train(trials, tmp_path / "many", replicas=3), train(trials, tmp_path / "one", replicas=1), strict=True
     ):
+        near(one, other)
+
+
+@pytest.mark.gpu
+def test_runs_on_an_accelerator_are_those_of_the_cpu_and_make_room_for_others(tmp_path: Path) -> None:
+    """Short ones, before rounding has grown: four in two slots, so that a recorded graph gets other networks."""
+    trials = [trial(seed=seed, lr=lr) for seed in range(2) for lr in (1e-2, 1e-3)]
+    there = train(trials, tmp_path / "there", torch.device("cuda"), replicas=2)
+    for one, other in zip(there, train(trials, tmp_path / "here", replicas=2), strict=True):
         near(one, other)
 
 
