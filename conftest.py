@@ -53,10 +53,13 @@ settings.load_profile("reproducible" if os.environ.get("CI") == "true" else "loc
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A class that says ``one_of = n`` gives a quick run one of n of its combinations, chosen by their names."""
+    """A class that says ``one_of = n`` gives a quick run one of n of its combinations, chosen by their names.
+
+    Of the test that every cell equals the reference it gives one of ``one_of_cells``, all if it does not say so.
+    """
     for item in items:
-        share = getattr(getattr(item, "cls", None), "one_of", 1)
-        if seed_of(item) % share and "every_cell_equals" not in item.name:
+        share = "one_of_cells" if "every_cell_equals" in item.name else "one_of"
+        if seed_of(item) % getattr(getattr(item, "cls", None), share, 1):
             item.add_marker(pytest.mark.slow)
 
 

@@ -47,6 +47,7 @@ class TestStep(KernelContract):
 
 class TestSolo(KernelContract):
     form = "solo"
+    one_of_cells: ClassVar[int] = 3  # the formulas of the cells are those of the step
 
     def runs(self, layer: RecurrentLayer, chain: Chain) -> bool:
         return not _masks_product(chain)
@@ -56,6 +57,7 @@ class TestTeam(KernelContract):
     """Programs cannot wait for each other in the interpreter: there each step is a launch."""
 
     form = "team"
+    one_of_cells: ClassVar[int] = 3
 
     @pytest.fixture(autouse=True)
     def _no_centroids(self, request: pytest.FixtureRequest) -> None:
