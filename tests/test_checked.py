@@ -1,0 +1,49 @@
+"""Annotations are checked while tests run: shapes and plain types, of functions, methods and dataclasses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from statewise.commands.naming import naming_options
+from statewise.memory import matricize
+from statewise.memory.telling import counted
+from statewise.sweep.tries import Try
+from statewise.transforms import Noise
+
+WRONG: Any = "no number"
+
+
+def test_a_plain_type_is_checked_without_jaxtyping() -> None:
+    assert counted(2, "step") == "2 steps"
+    with pytest.raises(TypeCheckError, match="no number"):
+        counted(WRONG, "step")
+
+
+def test_a_shape_is_checked() -> None:
+    whole: Any = torch.arange(4).reshape(2, 2)
+    assert matricize(whole.float(), 1).shape == (2, 2)
+    with pytest.raises(TypeCheckError, match="Float"):
+        matricize(whole, 1)
+
+
+def test_an_int_is_good_where_a_float_is_asked_for() -> None:
+    assert Noise("gaussian", 1).gamma == 1
+
+
+def test_methods_dataclasses_and_generators_are_checked() -> None:
+    with pytest.raises(TypeCheckError):
+        Try(value=WRONG, runs=())
+    with pytest.raises(TypeCheckError):
+        Try.of(WRONG, 0.99)
+    with pytest.raises(TypeCheckError), naming_options(WRONG):
+        pass
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_users_have_no_such_check() -> None:
+    with pytest.raises(ValueError, match="Cannot specify ','"):  # Python's own word
+        counted(WRONG, "step")
