@@ -95,9 +95,11 @@ def _check_stand_in(function: Callable[..., Any]) -> Callable[..., Any]:
     names = function.__code__.co_varnames
     key = (function.__module__, function.__qualname__, names, tuple(function.__annotations__.items()))
     try:
-        return _made.setdefault(key, _made.get(key) or _check(function))
+        if key not in _made:
+            _made[key] = _check(function)
     except TypeError:  # annotations that have no hash
         return _check(function)
+    return _made[key]
 
 
 class _Decorate(ast.NodeTransformer):
@@ -105,8 +107,7 @@ class _Decorate(ast.NodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         self.generic_visit(node)
-        late = (ast.ImportFrom, ast.Expr)  # imports of __future__ must come first, and the docstring
-        place = next((place for place, each in enumerate(node.body) if not _must_be_first(each, late)), len(node.body))
+        place = next((place for place, each in enumerate(node.body) if not _must_be_first(each)), len(node.body))
         alias = ast.alias(name="checked", asname=_DECORATOR)
         node.body.insert(place, ast.ImportFrom(module=__name__, names=[alias], level=0))
         return node
@@ -122,10 +123,11 @@ class _Decorate(ast.NodeTransformer):
         return node
 
 
-def _must_be_first(statement: ast.stmt, kinds: tuple[type[ast.stmt], ...]) -> bool:
-    if not isinstance(statement, kinds):
-        return False
-    return not isinstance(statement, ast.ImportFrom) or statement.module == "__future__"
+def _must_be_first(statement: ast.stmt) -> bool:
+    """Whether it is the docstring, or an import of ``__future__``."""
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module == "__future__"
+    return isinstance(statement, ast.Expr)
 
 
 def _decorator(node: ast.FunctionDef | ast.ClassDef) -> ast.expr:

@@ -16,7 +16,7 @@ from statewise.memory.whole import exceeds, whole
 
 #: Which steps are the rows: so many of the first ones, or these, counted from 0.
 Split = int | tuple[int, ...]
-#: Words whose scores are written down where the rows are not the first steps.
+#: Words whose scores are all written down, to be cut at every place or where the rows are not the first steps.
 MOST = 1 << 24
 
 

@@ -18,6 +18,7 @@ from statewise.memory.elimination import rank
 from statewise.memory.field import Field
 from statewise.memory.grid import Weights, grid_matrix
 from statewise.memory.grid_tensor import Network, refuse_chance, scorer
+from statewise.memory.partition import MOST
 from statewise.memory.primes import PRIMES, check_primes
 from statewise.memory.row_space import row_space_profile
 from statewise.memory.scaled import can_be_scaled, scaled_scorer, unscaled
@@ -25,9 +26,6 @@ from statewise.memory.shallow_spectrum import shallow_spectra
 from statewise.memory.sharper_bound import proved_bound
 from statewise.memory.spectrum import SeparationSpectrum, table_spectrum, warn_of_rounding
 from statewise.memory.whole import exceeds, whole, wholes
-
-#: Words whose scores are kept for an exact profile of a deep circuit.
-MOST = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
