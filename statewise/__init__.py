@@ -4,63 +4,73 @@ Everything here happens to the hidden state between two steps: it is disturbed, 
 sphere, measured, bounded and read.
 """
 
-from statewise import (
-    analysis,
-    cells,
-    data,
-    engine,
-    errors,
-    heads,
-    mixup,
-    models,
-    objectives,
-    train,
-    transforms,
-    weights,
-)
-from statewise.citations import cite
-from statewise.engine import Plan
-from statewise.layers import (
-    GRU,
-    LSTM,
-    MGU,
-    RAC,
-    RNN,
-    Collected,
-    CompoundingNoiseWarning,
-    ConvReadout,
-    ConvRNN,
-    Draws,
-    GRUCell,
-    LSTMCell,
-    MGUCell,
-    MultiplicativeRNN,
-    MultiplicativeRNNCell,
-    OrthogonalRNN,
-    OrthogonalRNNCell,
-    PeepholeLSTM,
-    PeepholeLSTMCell,
-    RACCell,
-    RecurrentLayer,
-    RNNCell,
-    SingularStartWarning,
-    tune,
-    upgrade,
-)
-from statewise.transforms import (
-    Centroids,
-    InputDropout,
-    LockedDropout,
-    LockedInputDropout,
-    Noise,
-    OutputDropout,
-    Pairing,
-    RecurrentDropout,
-    ThroughTimeMix,
-    Transform,
-    Zoneout,
-    embedding_dropout,
-)
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+if _TYPE_CHECKING:
+    from statewise import (
+        analysis,
+        automata,
+        bounds,
+        cells,
+        data,
+        engine,
+        errors,
+        heads,
+        layers,
+        memory,
+        mixup,
+        models,
+        objectives,
+        sweep,
+        train,
+        transforms,
+        weights,
+    )
+    from statewise.citations import cite
+    from statewise.engine import Plan
+    from statewise.layers import (
+        GRU,
+        LSTM,
+        MGU,
+        RAC,
+        RNN,
+        Collected,
+        CompoundingNoiseWarning,
+        ConvReadout,
+        ConvRNN,
+        Draws,
+        GRUCell,
+        LSTMCell,
+        MGUCell,
+        MultiplicativeRNN,
+        MultiplicativeRNNCell,
+        OrthogonalRNN,
+        OrthogonalRNNCell,
+        PeepholeLSTM,
+        PeepholeLSTMCell,
+        RACCell,
+        RecurrentLayer,
+        RNNCell,
+        SingularStartWarning,
+        tune,
+        upgrade,
+    )
+    from statewise.transforms import (
+        Centroids,
+        InputDropout,
+        LockedDropout,
+        LockedInputDropout,
+        Noise,
+        OutputDropout,
+        Pairing,
+        RecurrentDropout,
+        ThroughTimeMix,
+        Transform,
+        Zoneout,
+        embedding_dropout,
+    )
 
 __version__ = "0.1.0"
 
@@ -101,6 +111,8 @@ __all__ = [
     "Transform",
     "Zoneout",
     "analysis",
+    "automata",
+    "bounds",
     "cells",
     "cite",
     "data",
@@ -108,12 +120,39 @@ __all__ = [
     "engine",
     "errors",
     "heads",
+    "layers",
+    "memory",
     "mixup",
     "models",
     "objectives",
+    "sweep",
     "train",
     "transforms",
     "tune",
     "upgrade",
     "weights",
 ]
+
+#: Where the names that are no rooms come from.
+_HOMES = ("layers", "transforms", "engine", "citations")
+_ROOMS = (
+    *("analysis", "automata", "bounds", "cells", "data", "engine", "errors", "heads", "layers", "memory", "mixup"),
+    *("models", "objectives", "sweep", "train", "transforms", "weights"),
+)
+
+
+def __getattr__(name: str) -> _Any:
+    """Import what is asked for when it is asked for, so that ``statewise --help`` need not wait for torch."""
+    if name in _ROOMS:
+        return _import_module(f"statewise.{name}")
+    if name in __all__:
+        for home in _HOMES:
+            found = getattr(_import_module(f"statewise.{home}"), name, None)
+            if found is not None:
+                globals()[name] = found  # asked for once
+                return found
+    raise AttributeError(f"module 'statewise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

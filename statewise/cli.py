@@ -1,21 +1,15 @@
-"""The commands; what they do is in the modules that they call."""
+"""The commands; what they do is in the modules that they call, which are imported when one is called."""
 
 from __future__ import annotations
 
 import errno
+import json
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
-from jsonargparse import ArgumentParser
-
-import statewise
-from statewise import demo, doctor
-from statewise.commands import certify, evaluate, extract, generate, memory, predict, reproduce, train
-from statewise.commands.shared import PlainHelp, own_console
-from statewise.errors import StatewiseError
-from statewise.sweep.heap import keep_freed_memory
-
-_WHAT = "Recurrent layers for PyTorch whose hidden state can be acted on between steps."
+from statewise.commands.catalogue import COMMANDS, Entry, chosen
+from statewise.commands.overview import overview, slip
 
 _REMEDIES: Mapping[int | None, str] = {
     errno.ENOSPC: "Make room, and type the command again; what was there before is whole, and --resume goes on.",
@@ -26,19 +20,6 @@ _REMEDIES: Mapping[int | None, str] = {
     errno.EEXIST: "Name another folder.",
     errno.ENOTDIR: "Name another folder.",
     errno.ENOENT: "Look at the spelling, and whether it was moved.",
-}
-
-#: What trains many networks side by side.
-_WITH_REPLICAS = ("memory", "reproduce")
-_COMMANDS = {
-    "train": train,
-    "evaluate": evaluate,
-    "generate": generate,
-    "predict": predict,
-    "extract": extract,
-    "certify": certify,
-    "memory": memory,
-    "reproduce": reproduce,
 }
 
 
@@ -52,25 +33,99 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Traceback (most recent call last):
     SystemExit: 0
     """
-    parser = _parser()
-    chosen = parser.parse_args(None if arguments is None else list(arguments))
-    if arguments is None and chosen.command in _WITH_REPLICAS:
-        keep_freed_memory()  # the process is this command's own
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name, rest = chosen(words)
+    if name is None:
+        _no_command(words)
     try:
-        if chosen.command == "demo":
-            demo.run(seed=chosen.demo.seed, steps=chosen.demo.steps)
-        elif chosen.command == "doctor":
-            doctor.report()
-        else:
-            _COMMANDS[chosen.command].run(chosen[chosen.command], own_console())
-    except StatewiseError as error:
-        parser.error(str(error))
+        _run(name, COMMANDS[name], rest, own=arguments is None)
+        sys.stdout.flush()  # now, so that a reader who has gone is met here
     except BrokenPipeError:
+        _silence()
         sys.exit(1)  # whoever read the output has gone, as `head` does
-    except OSError as error:
-        parser.error(_told(error))
     except KeyboardInterrupt:
         sys.exit(130)  # what a shell reports for a program stopped by Ctrl-C
+
+
+def _run(name: str, entry: Entry, words: list[str], *, own: bool) -> None:
+    """Run one command.
+
+    Args:
+        name: of the command.
+        entry: of the list.
+        words: that were typed after its name.
+        own: whether the process is this command's own.
+    """
+    from statewise.errors import StatewiseError
+
+    module = entry.load()
+    parser = module.parser()
+    parser.prog = f"statewise {name}"
+    asked = parser.parse_args(words)
+    if own and entry.replicas:
+        from statewise.sweep.heap import keep_freed_memory
+
+        keep_freed_memory()
+    as_json = bool(asked.get("json")) and not entry.speaks_json
+    try:
+        found = module.run(asked, _console(as_json))
+    except StatewiseError as error:
+        _refuse(name, str(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _refuse(name, _told(error))
+    if as_json and found is not None:
+        print(_json_text(found))
+
+
+def _no_command(words: list[str]) -> NoReturn:
+    """Help, the version, or what is wrong with words that begin with no command."""
+    first = words[0] if words else ""
+    kinds = {command.split()[0] for command in COMMANDS if " " in command}
+    if first in ("-h", "--help"):
+        print(overview())
+    elif first == "--version":
+        import statewise
+
+        print(f"statewise {statewise.__version__}")
+    elif first in kinds and (len(words) == 1 or words[1] in ("-h", "--help")):
+        print(overview(first))
+        if len(words) == 1:
+            _refuse(first, f"{first}: got no kind, wanted one of those above.")
+    else:
+        if not words:
+            print(overview(), file=sys.stderr)
+        _refuse("", slip(words))
+    sys.exit(0)
+
+
+def _refuse(name: str, message: str) -> NoReturn:
+    """End with exit code 2 and a message of one paragraph, after which a person knows what to do."""
+    command = f"statewise {name}".rstrip()
+    print(f"{command}: error: {message}\nHelp: {command} --help", file=sys.stderr)
+    sys.exit(2)
+
+
+def _console(as_json: bool) -> Any:
+    """Where a command prints: standard output, or standard error if that is for JSON alone."""
+    from statewise.commands.shared import own_console
+
+    return own_console(stderr=as_json)
+
+
+def _json_text(found: Mapping[str, Any]) -> str:
+    """A result as one object, in which what is no number is null."""
+    from statewise.train.metrics import strict
+
+    return json.dumps(strict(found, "result"), indent=2, ensure_ascii=False)
+
+
+def _silence() -> None:
+    """Let nothing be written at the end of the process to a reader who has gone."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: OSError) -> str:
@@ -82,41 +137,3 @@ def _told(error: OSError) -> str:
     place = "" if error.filename is None else f"{error.filename}: "
     said = error.strerror or str(error) or type(error).__name__
     return f"{place}{said}. {_REMEDIES.get(error.errno, '')}".rstrip()
-
-
-def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="statewise",
-        description=_WHAT,
-        version=statewise.__version__,
-        formatter_class=PlainHelp,  # commands take it over
-        allow_abbrev=False,
-        exit_on_error=True,
-    )
-    commands = parser.add_subcommands(dest="command")
-    commands.add_subcommand("demo", _demo(), help="train a plain and three regularized networks, and compare them")
-    commands.add_subcommand("doctor", _doctor(), help="tell what runs here: versions, threads, engine, C++ kernel")
-    training = train.parser()
-    commands.add_subcommand("train", training, help="train a language model, a classifier or a tagger on data of yours")
-    train.add_kinds(training)
-    commands.add_subcommand("evaluate", evaluate.parser(), help="score a text, or tagged sentences, by a trained model")
-    commands.add_subcommand("generate", generate.parser(), help="let a trained model go on from a prompt")
-    commands.add_subcommand("predict", predict.parser(), help="tag sentences, or name the classes of texts")
-    commands.add_subcommand("extract", extract.parser(), help="read the automaton of a trained classifier")
-    commands.add_subcommand("certify", certify.parser(), help="prove how often a trained classifier errs at most")
-    remembering = memory.parser()
-    commands.add_subcommand("memory", remembering, help="tell how much a recurrent network can remember")
-    memory.add_kinds(remembering)
-    commands.add_subcommand("reproduce", reproduce.parser(), help="make a published table again, beside ours")
-    return parser
-
-
-def _demo() -> ArgumentParser:
-    parser = ArgumentParser(description="Train a plain and three regularized LSTMs on an embedded task.")
-    parser.add_argument("--seed", type=int, default=0, help="of the training data, the weights and the noise")
-    parser.add_argument("--steps", type=int, default=demo.STEPS, help="training steps of each network")
-    return parser
-
-
-def _doctor() -> ArgumentParser:
-    return ArgumentParser(description="Tell what runs here, and compile the C++ kernel if that is still to be done.")

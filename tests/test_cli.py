@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +16,8 @@ import pytest
 
 import statewise
 from statewise.cli import main
+from statewise.commands.catalogue import COMMANDS, chosen
+from statewise.commands.completion import script
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -71,8 +76,15 @@ def test_a_bad_argument_ends_a_process_with_code_2_and_a_message_without_a_trace
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], 'expected "command" to be one of {demo,doctor,train,evaluate,generate, ...}'),
-        (["dmeo"], "invalid choice: 'dmeo'"),
+        ([], "statewise: got no command, wanted one of those above. Start with statewise demo."),
+        (
+            ["dmeo"],
+            "dmeo: got no command, wanted one of those that statewise --help lists. Did you mean statewise demo?",
+        ),
+        (["train"], "train: got no kind, wanted one of those above."),
+        (["train", "tga"], "Did you mean statewise train tag?"),
+        (["xyzzy", "--help"], "xyzzy: got no command, wanted one of those that statewise --help lists."),
+        (["--nonsense"], "--nonsense: got no command"),
         (["demo", "--steps", "many"], "steps"),
         (["demo", "--seed", "1.5"], "seed"),
         (["demo", "--seed", "-1"], "demo.seed: got -1, wanted a whole number from 0"),
@@ -96,18 +108,92 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.strip() == f"statewise {statewise.__version__}"
 
 
-def test_help_names_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, wanted in (
-        (["--help"], ("demo", "doctor", "train", "evaluate", "generate", "reproduce")),
-        (["demo", "--help"], ("--seed", "--steps")),
-        (["train", "lm", "--help"], ("--data", "--noise", "--epochs", "--resume")),
-        (["reproduce", "--help"], ("--rows", "--list")),
-    ):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        assert stopped.value.code == 0
-        printed = capsys.readouterr().out
-        assert all(word in printed for word in wanted)
+EVERY_COMMAND = pytest.mark.parametrize("name", list(COMMANDS))
+
+
+def test_help_names_every_command_and_needs_no_torch() -> None:
+    program = (
+        "import sys; from statewise.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit as stopped: code = stopped.code\n"
+        "heavy = {'torch', 'numpy', 'rich', 'jsonargparse'} & set(sys.modules)\n"
+        "assert code == 0 and not heavy, (code, heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name, entry in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(entry.help)}$", done.stdout, flags=re.MULTILINE)
+    assert "examples:" in done.stdout
+    assert "Exit codes: 0" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 88
+
+
+@EVERY_COMMAND
+def test_the_help_of_a_command_has_its_options_and_examples_that_can_be_typed(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*name.split(), "--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: statewise {name}")
+    _, _, examples = printed.partition("\nexamples:\n")
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    assert lines, "no examples"
+    for line in lines:
+        words = shlex.split(re.sub(r'^.*\| |^eval "\$\(|\)"$', "", line))
+        assert words.pop(0) == "statewise"
+        command, rest = chosen(words)
+        assert command == name
+        COMMANDS[name].load().parser().parse_args(rest)  # ends the test if it cannot be typed
+
+
+def test_a_group_of_commands_has_a_help_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["memory", "--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    assert "memory rank" in printed
+    assert "train lm" not in printed
+
+
+def test_a_result_in_json_is_alone_on_standard_output() -> None:
+    done = call("doctor", "--json", STATEWISE_NATIVE="0")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["statewise"] == statewise.__version__
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["d"], {"demo", "doctor"}),
+        (["train", ""], {name.split()[1] for name in COMMANDS if name.startswith("train ")}),
+        (["train", "lm", "--noise-m"], {"--noise-mode"}),
+        (["predict", "--format", ""], {"columns", "jsonl"}),
+    ],
+)
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_bash_completes_commands_options_and_values(words: list[str], wanted: set[str]) -> None:
+    program = f'{script("bash")}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _statewise; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", program, "-", "statewise", *words], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == wanted
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_fish_completes_commands_and_options(tmp_path: Path) -> None:
+    (tmp_path / "script.fish").write_text(script("fish"), encoding="utf-8")
+    program = f"source {tmp_path}/script.fish; complete -C 'statewise train lm --noise-m'; complete -C 'statewise doc'"
+    done = subprocess.run(["fish", "-c", program], capture_output=True, text=True, check=True)
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["--noise-mode", "doctor"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
+def test_zsh_takes_the_script(tmp_path: Path) -> None:
+    (tmp_path / "script.zsh").write_text(script("zsh"), encoding="utf-8")
+    program = f"source {tmp_path}/script.zsh && whence -w _statewise"
+    home = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(["zsh", "-f", "-c", program], capture_output=True, text=True, check=True, env=home)
+    assert "_statewise: function" in done.stdout
 
 
 def test_an_interrupted_command_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:

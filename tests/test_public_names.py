@@ -18,6 +18,8 @@ from torch import nn
 import statewise
 from statewise import (
     analysis,
+    automata,
+    bounds,
     cells,
     data,
     engine,
@@ -46,6 +48,8 @@ ROOMS = [
     mixup,
     objectives,
     models,
+    automata,
+    bounds,
     memory,
     data,
     train,

@@ -1,4 +1,4 @@
-"""Generalization bounds and certificates: how far can a network be trusted?
+"""Generalization bounds and certificates, which say how far a network can be trusted.
 
 =============================  ==================================================================================
 you want                       use

@@ -31,8 +31,8 @@ TAKEN = ("seed", "lr", "clip")
 BATCH = 512
 
 
-def learn(asked: Any, source: Mapping[str, Any], console: Console) -> None:
-    """Learn an automaton, keep the network that computes it as a run, and tell whether it is exact.
+def learn(asked: Any, source: Mapping[str, Any], console: Console) -> Path:
+    """Learn an automaton, keep the network that computes it as a run, and tell whether it is exact; gives its folder.
 
     Args:
         asked: the options.
@@ -59,6 +59,7 @@ def learn(asked: Any, source: Mapping[str, Any], console: Console) -> None:
     if examples.language is not None and examples.language.minimal is not None:
         say(console, compared(learnt, examples))
     say(console, f"Next:\n  statewise extract {shlex.quote(str(folder))}")
+    return folder
 
 
 def hardening_of(asked: Any) -> Hardening:

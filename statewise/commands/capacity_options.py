@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jsonargparse import ArgumentParser
 
 from statewise.commands.naming import typed
-from statewise.commands.shared import DEVICE, command_parser
+from statewise.commands.shared import DEVICE, JSON, command_parser
 from statewise.errors import ArgumentError
 from statewise.memory.budget import COUNTS
 from statewise.models.orthogonal_network import UPDATES
@@ -102,7 +102,10 @@ def capacity_parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Find the hardest task that orthogonal networks of some depths and sizes solve. Every run has a folder; what "
-        "was interrupted goes on with --resume --out FOLDER."
+        "was interrupted goes on with --resume --out FOLDER.",
+        "statewise memory capacity --task copying-delay --m 5 --n 8 --sizes 1024 --depths 1 2 --method galloping "
+        "--enough 1 --check-every 200 --seconds 600",
+        "statewise memory capacity --resume --out runs/capacity",
     )
     groups = {"task and networks": TASK, "search": SEARCH, "training": TRAINING, "where": PLACES}
     for title, options in groups.items():
@@ -117,6 +120,7 @@ def capacity_parser() -> ArgumentParser:
     add("--out", type=str, default="runs/capacity", help="the folder of the search and of all its runs")
     add("--resume", action="store_true", help="go on with the search in --out, which knows its options")
     add("--quiet", action="store_true", help="print the table only")
+    add("--json", **JSON)
     return made
 
 

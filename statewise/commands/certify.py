@@ -43,7 +43,9 @@ def parser() -> ArgumentParser:
     made = command_parser(
         "Prove how often a trained classifier errs at most on new sequences, from those it was trained on: the best of "
         "all bounds that apply, with what each rests on. Say --iid if the sequences are independent draws: no program "
-        "can see that."
+        "can see that.",
+        "statewise certify runs/words --iid",
+        "statewise certify runs/words --iid --fresh later.tsv --json",
     )
     add = made.add_argument
     add("run", type=str, help="the folder of a run of statewise train classify")
@@ -60,6 +62,7 @@ def parser() -> ArgumentParser:
         "that the run was projected to; all others are paid for")  # fmt: skip
     add("--methods", type=str, default="", help=f"some of {', '.join(METHODS)}; else all that apply")
     add("--format", choices=("text", "json"), default="text", help="how it is printed")
+    add("--json", action="store_true", help="the same as --format json")
     add("--out", type=str, help=f"the file it is written to; else {NAME} in the folder of the run")
     add("--device", **DEVICE)
     return made
@@ -72,6 +75,8 @@ def run(arguments: Any, console: Console) -> None:
         arguments: as the parser gives them.
         console: where to print.
     """
+    if arguments.json:
+        arguments.format = "json"
     require_classifier_run(arguments.run)
     device = find_device(arguments.device)
     model, told = load_classifier(arguments.run, device=device)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands.as_json import result_of
 from statewise.commands.automaton import learn
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
@@ -19,7 +19,8 @@ from statewise.commands.for_certificate import ForCertificate, asked_for, callba
 from statewise.commands.going_on import refuse_taken, told_before
 from statewise.commands.judged import tell_sets
 from statewise.commands.labelled import FILES, MADE, UNITS, WORDS, Labelled, read_examples
-from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, one_thread
+from statewise.commands.way_on import way_on
 from statewise.data import Images
 from statewise.data.images import BY
 from statewise.errors import ArgumentError
@@ -40,7 +41,11 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Train a classifier of sequences, validate it after every epoch, and test the best one. With centroids its "
-        "states can be read, and without a memory it is an automaton. Killed at any moment, it goes on with --resume."
+        "states can be read, and without a memory it is an automaton. Killed at any moment, it goes on with --resume.",
+        "statewise train classify --data sample --automaton --out runs/words",
+        "statewise train classify --data reviews.csv --label sentiment --text review --out runs/reviews",
+        "statewise train classify --data tomita:4 --epochs 30 --out runs/tomita",
+        "statewise train classify --resume --out runs/reviews --epochs 40",
     )
     add = made.add_argument
     add("--data", type=str, help="a file with a label and a text a row (.tsv, .csv, .jsonl), or tomita:4, "
@@ -68,13 +73,14 @@ def parser() -> ArgumentParser:
     add("--device", **DEVICE)
     add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
     add("--quiet", action="store_true", help="print the result only")
+    add("--json", **JSON)
     add_fields(made, ClassifierConfig, title="the model", defaults=DEFAULTS)
     add_fields(made, ClassifierSettings, title="its training", defaults={})
     add_fields(made, ForCertificate, title="training for a certificate", defaults={})
     return made
 
 
-def run(asked: Any, console: Console) -> None:
+def run(asked: Any, console: Console) -> dict[str, Any]:
     """Train, and tell what to do next.
 
     Args:
@@ -83,8 +89,7 @@ def run(asked: Any, console: Console) -> None:
     """
     if asked.automaton:
         refuse_for_automaton(asked)
-        learn(asked, source_of(asked, {}), console)
-        return
+        return result_of(learn(asked, source_of(asked, {}), console))
     device = find_device(asked.device)
     there = _there(asked) if asked.resume else {}
     settings = ClassifierSettings(**{**there.get("training", {}), **from_fields(ClassifierSettings, vars(asked))})
@@ -98,10 +103,12 @@ def run(asked: Any, console: Console) -> None:
     options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source, "console": told}
     options["callbacks"] = callbacks_from(asked, there, examples.train)
     few = device.type == "cpu" and config.hidden <= SMALL
-    with one_thread(few), _way_on(folder, console), curves(folder, wanted=asked.tensorboard) as write:
+    region = way_on("statewise train classify", folder, console)
+    with one_thread(few), region, curves(folder, wanted=asked.tensorboard) as write:
         sets = (examples.train, examples.valid, examples.tests)
         result = train_classifier(config, settings, *sets, folder, on_epoch=write, **options)
     _tell(console, result, config, settings, examples)
+    return result_of(folder)
 
 
 def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,17 +183,6 @@ def _there(asked: Any) -> dict[str, Any]:
     if not asked.out:
         raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
     return told_before(Path(asked.out))
-
-
-@contextmanager
-def _way_on(folder: Path, console: Console) -> Iterator[None]:
-    """A region in which Ctrl-C says how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if (folder / "config.json").exists():
-            say(console, f"Stopped. Go on:\n  statewise train classify --resume --out {shlex.quote(str(folder))}")
-        raise
 
 
 def _absolute(name: str) -> str:

@@ -12,7 +12,8 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import DEVICE, command_parser, find_device, load_run, made_lower, read_part
+from statewise.commands.as_json import table_of
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, load_run, made_lower, read_part
 from statewise.commands.tag_evaluate import evaluate_tagger
 from statewise.commands.tagged import READING, add_reading
 from statewise.commands.tagger_run import task_of
@@ -41,7 +42,10 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Score a text by a trained language model, or tagged sentences by a trained tagger; without --samples, with "
-        "everything random switched off."
+        "everything random switched off.",
+        "statewise evaluate runs/book",
+        "statewise evaluate runs/book --text new.txt",
+        "statewise evaluate runs/names --data later.conll --json",
     )
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
@@ -62,10 +66,11 @@ def parser() -> ArgumentParser:
     add("--context", type=str, help="tagger: a file with the further vector of each word of --data, if it has such")
     add_reading(made, "tagger: ")
     add("--device", **DEVICE)
+    add("--json", **JSON)
     return made
 
 
-def run(arguments: Any, console: Console) -> None:
+def run(arguments: Any, console: Console) -> dict[str, Any]:
     """Score, and print.
 
     Args:
@@ -74,15 +79,15 @@ def run(arguments: Any, console: Console) -> None:
     """
     device = find_device(arguments.device)
     if task_of(arguments.run) == TASK:
-        evaluate_tagger(arguments, console, device)
-        return
+        return evaluate_tagger(arguments, console, device)
     way = _way(arguments)
     model, vocabulary, told = load_run(arguments.run, device)
     lower = made_lower(told)
     with precisely(while_evaluating(told["training"]["precision"]), device):
         if way == "text":
-            score_lines(model, vocabulary, Path(arguments.text), device=device, lower=lower).print(console)
-            return
+            lines = score_lines(model, vocabulary, Path(arguments.text), device=device, lower=lower)
+            lines.print(console)
+            return {"run": arguments.run, "text": arguments.text, **table_of(lines)}
         data, split = _data(arguments, told), arguments.split or "test"
         name, stream = read_part(data, split, vocabulary, lower=lower)
         if way == "dynamic":
@@ -94,6 +99,13 @@ def run(arguments: Any, console: Console) -> None:
     unknown = int((stream[1:] == vocabulary.unknown_id).sum())
     among = f", {unknown:,} of them {vocabulary.unknown}" if unknown else ""
     say(console, f"{name} {split}{how}: {told_of(found.nll, found.tokens)}{among}")
+    scores = {
+        "nll": found.nll / found.tokens,
+        "perplexity": found.perplexity,
+        "tokens": found.tokens,
+        "unknown": unknown,
+    }
+    return {"run": arguments.run, "data": name, "split": split, "how": way or "plain", **scores}
 
 
 def _way(arguments: Any) -> str:

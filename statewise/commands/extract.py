@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import warnings
 from collections.abc import Sequence
@@ -22,8 +23,9 @@ from statewise.automata import (
     to_table,
     verify,
 )
+from statewise.automata.formats import to_json
 from statewise.automata.words import number_of_words
-from statewise.commands.shared import command_parser, one_thread, require_classifier_run
+from statewise.commands.shared import JSON, command_parser, one_thread, require_classifier_run
 from statewise.errors import ArgumentError, DataError, NotMemorylessError
 from statewise.models import SequenceClassifier
 from statewise.report import save_drawing
@@ -43,7 +45,10 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Read the automaton of a trained classifier off its weights: exact for cells without a memory, whose states "
-        "move among centroids. Prints its table, how far it may be trusted, and writes it into files."
+        "move among centroids. Prints its table, how far it may be trusted, and writes it into files.",
+        "statewise extract runs/words",
+        "statewise extract runs/words --format svg --out machine.svg",
+        "statewise extract runs/reviews --count --words sentences.txt",
     )
     add = made.add_argument
     add("run", type=str, help="the folder of a run of statewise train classify")
@@ -54,10 +59,11 @@ def parser() -> ArgumentParser:
     add("--check", type=int, default=CHECK, help="how many random words to check, beside all short ones")
     add("--count", action="store_true", help="count which state follows which while the network reads words: "
         "approximate, and the only way for cells with a memory")  # fmt: skip
+    add("--json", **JSON)
     return made
 
 
-def run(arguments: Any, console: Console) -> None:
+def run(arguments: Any, console: Console) -> dict[str, Any]:
     """Read the machine, tell what it is worth, and write it.
 
     Args:
@@ -80,15 +86,24 @@ def run(arguments: Any, console: Console) -> None:
             if arguments.count
             else _exact(model, words, labels, classes, folder=arguments.run)
         )
-        checked = str(verify(model, machine, random_words=arguments.check))
+        checked = verify(model, machine, random_words=arguments.check)
     _show(console, machine)
     say(console, told)
-    say(console, checked)
+    say(console, str(checked))
+    written = []
     for target in targets:
         if target.suffix in (".svg", ".png") and len(machine) > MOST_DRAWN:
             say(console, f"Not drawn: {len(machine)} states; a drawing is readable up to about 30.")
             continue
-        say(console, f"Written: {save_drawing(machine, target)}")
+        written.append(str(save_drawing(machine, target)))
+        say(console, f"Written: {written[-1]}")
+    return {
+        "run": arguments.run,
+        "told": told,
+        "checked": str(checked),
+        "written": written,
+        "machine": json.loads(to_json(machine)),
+    }
 
 
 def read_words(

@@ -8,7 +8,7 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import DEVICE, command_parser, find_device, load_run, made_lower
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, load_run, made_lower
 from statewise.data import Vocabulary
 from statewise.models import generate
 from statewise.train.telling import say
@@ -16,7 +16,11 @@ from statewise.train.telling import say
 
 def parser() -> ArgumentParser:
     """The options of the command."""
-    made = command_parser("Let a trained language model go on from a prompt, or begin a sentence.")
+    made = command_parser(
+        "Let a trained language model go on from a prompt, or begin a sentence.",
+        'statewise generate runs/book --prompt "the old" --length 30',
+        "statewise generate runs/book --temperature 0.7 --top 50 --seed 1",
+    )
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
     add("--prompt", type=str, default="", help="what the text begins with; words that the model does not know are told")
@@ -26,10 +30,11 @@ def parser() -> ArgumentParser:
     add("--seed", type=int, default=0, help="of the draws")
     add("--allow-unknown", action="store_true", help="let <unk> be drawn")
     add("--device", **DEVICE)
+    add("--json", **JSON)
     return made
 
 
-def run(arguments: Any, console: Console) -> None:
+def run(arguments: Any, console: Console) -> dict[str, Any]:
     """Generate, and print.
 
     Args:
@@ -52,7 +57,9 @@ def run(arguments: Any, console: Console) -> None:
         forbidden=() if arguments.allow_unknown else (vocabulary.unknown_id,),
         generator=torch.Generator().manual_seed(arguments.seed),
     )
-    say(console, as_text([*words, *vocabulary.decode(drawn[:, 0])], vocabulary))
+    text = as_text([*words, *vocabulary.decode(drawn[:, 0])], vocabulary)
+    say(console, text)
+    return {"run": arguments.run, "prompt": arguments.prompt, "unknown": missing, "text": text}
 
 
 def as_text(words: list[str], vocabulary: Vocabulary) -> str:

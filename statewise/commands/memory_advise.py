@@ -23,7 +23,9 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "List the depths and widths of orthogonal networks within a budget of parameters, each with what almost all "
-        "circuits of that shape remember: bounds on the Start-End separation rank, from below and from above."
+        "circuits of that shape remember: bounds on the Start-End separation rank, from below and from above.",
+        "statewise memory advise --budget 8192 --steps 60 --inputs 34 --classes 34",
+        "statewise memory advise --budget 4096 --steps 20 --inputs 8 --depths 1-4 --json",
     )
     add = made.add_argument
     add("--budget", type=int, required=True, help="the most parameters")
@@ -34,6 +36,7 @@ def parser() -> ArgumentParser:
     add("--split", type=int, help="how many steps are the Start; else half of an even T")
     add("--count", choices=COUNTS, default="true", help="of parameters: as they are trained, or as the thesis counts")
     add("--format", choices=("table", "json"), default="table", help="how the answer is printed")
+    add("--json", action="store_true", help="the same as --format json")
     return made
 
 
@@ -57,7 +60,7 @@ def run(arguments: Any, console: Console) -> None:
     except ArgumentError as error:
         name = error.where.removeprefix("advise.")
         raise error.told(where=f"--{name}".replace("----", "--")) from None
-    if arguments.format == "json":
+    if arguments.json or arguments.format == "json":
         told = {
             "budget": found.budget,
             "count": found.count,

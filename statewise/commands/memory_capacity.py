@@ -13,6 +13,7 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands import as_json
 from statewise.commands.capacity_asked import search_of, search_that_goes_on, task_name
 from statewise.commands.capacity_options import (
     PLACES,
@@ -57,7 +58,7 @@ def parser() -> ArgumentParser:
     return capacity_parser()
 
 
-def run(chosen: Any, console: Console) -> None:
+def run(chosen: Any, console: Console) -> dict[str, Any]:
     """Search, print the table, and write results and picture.
 
     Args:
@@ -81,6 +82,7 @@ def run(chosen: Any, console: Console) -> None:
     say(console, f"Result: {folder / RESULT}\nPlot: {_drawn(result, task_name(search.like.task), folder)}")
     for line in _more_time(search, result, chosen):
         say(console, line)
+    return {"folder": str(folder), **as_json.table_of(table_of(result))}
 
 
 def _summary(search: CapacitySearch, before: str) -> str:

@@ -51,7 +51,10 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "The Start-End separation rank of almost all recurrent arithmetic circuits of a shape, exactly: an integer "
-        "with a certificate. Lists such as 2,3 or 2-6 give a table of all combinations."
+        "with a certificate. Lists such as 2,3 or 2-6 give a table of all combinations.",
+        "statewise memory rank --inputs 6 --width 5 --steps 4 --depth 3",
+        "statewise memory rank --inputs 2-4 --width 3 --steps 4 --depth 2 --json",
+        "statewise memory rank --inputs 3 --width 2 --steps 4 --depth 2 --draw network.svg",
     )
     add = made.add_argument
     add("--inputs", type=str, help="M, how many symbols there are, one-hot")
@@ -75,6 +78,7 @@ def parser() -> ArgumentParser:
     add("--out", type=str, help="of a table: a file of JSON lines, in which the same command goes on")
     add("--draw", type=str, help="of one shape: a file.svg or file.dot for its tensor network")
     add("--format", choices=("text", "json"), default="text", help="how the answer is printed")
+    add("--json", action="store_true", help="the same as --format json")
     return made
 
 
@@ -85,6 +89,8 @@ def run(arguments: Any, console: Console) -> None:
         arguments: as the parser gives them.
         console: where to print.
     """
+    if arguments.json:
+        arguments.format = "json"
     try:
         _run(arguments, console)
     except ArgumentError as error:

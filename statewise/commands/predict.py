@@ -35,7 +35,10 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Tag the words of sentences, or name the classes of texts, by a trained model. Sentences may also come with "
-        "tags, which are not looked at."
+        "tags, which are not looked at.",
+        "statewise predict runs/names new.txt --probabilities",
+        "statewise predict runs/reviews reviews.csv --text review --out classes.tsv",
+        "echo Anna lives in Oslo | statewise predict runs/names - --json",
     )
     add = made.add_argument
     add("run", type=str, help="the folder of a run of statewise train tag or classify")
@@ -43,6 +46,7 @@ def parser() -> ArgumentParser:
         ".conllu, .jsonl, .csv, .tsv; or - for a text from standard input")  # fmt: skip
     add("--out", type=str, help="the file to write; else the result is printed")
     add("--format", choices=FORMATS, default="columns", help="columns with a tab between, or an object a line")
+    add("--json", action="store_true", help="the same as --format jsonl")
     add("--probabilities", action="store_true", help="write how probable each tag is, or each class")
     add("--kind", choices=("text", *KINDS), help="what the file is, where its name does not say")
     add("--token", type=str, help="tagger: the column of the words, as in statewise train tag; else that of the run, "
@@ -65,6 +69,8 @@ def run(arguments: Any, console: Console) -> None:
         console: where to print.
     """
     task, device = task_of(arguments.run), find_device(arguments.device)
+    if arguments.json:
+        arguments.format = "jsonl"
     _refuse(arguments, task)
     with one_thread(device.type == "cpu"), _standard_input(arguments) as asked:
         predict = predict_tags if task == TASK else predict_classes

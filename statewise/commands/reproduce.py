@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Sequence
@@ -11,8 +12,9 @@ from typing import Any
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands.as_json import table_of
 from statewise.commands.classify import SMALL
-from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread, split_list
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, one_thread, split_list
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce
@@ -35,7 +37,10 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Make a published table again, and print it beside ours. What is finished is not repeated, what "
-        "was interrupted goes on, and more --epochs continue."
+        "was interrupted goes on, and more --epochs continue.",
+        "statewise reproduce --list",
+        "statewise reproduce noisin/table3 --scale smoke",
+        "statewise reproduce state-regularized/tomita --seeds 1",
     )
     add = made.add_argument
     add("table", nargs="?", type=str, help="such as noisin/table3; --list shows them all")
@@ -57,10 +62,11 @@ def parser() -> ArgumentParser:
     add("--out", type=str, help="the folder of the runs and results; else runs/ and the name of the table")
     add("--curves", action="store_true", help="print how the validation went along the way too")
     add("--quiet", action="store_true", help="print the table only")
+    add("--json", **JSON)
     return made
 
 
-def run(arguments: Any, console: Console) -> None:
+def run(arguments: Any, console: Console) -> dict[str, Any]:
     """Make the table, or show the list.
 
     Args:
@@ -71,7 +77,7 @@ def run(arguments: Any, console: Console) -> None:
         if arguments.table is None and not arguments.list:
             raise ArgumentError(where="reproduce", got="no table", wanted=f"one of {', '.join(RECIPES)}, or --list")
         catalogue().print(console)
-        return
+        return table_of(catalogue())
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ArgumentError(
             where="reproduce", got="several processes", wanted="one", remedy="Start it without torchrun, or once a row."
@@ -106,6 +112,8 @@ def run(arguments: Any, console: Console) -> None:
     if outcome.recipe.train_curve or (arguments.curves and outcome.recipe.curve[0]):
         curves(outcome).print(console)
     say(console, _drawn(outcome, folder))
+    found: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return {"folder": str(folder), **found}
 
 
 def _small(step: Step) -> bool:

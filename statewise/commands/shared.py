@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import SUPPRESS, Action, HelpFormatter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -26,22 +27,58 @@ WIDE = 160
 DEVICE: dict[str, Any] = {"type": str, "default": "auto", "help": "auto, cpu, cuda or cuda:1"}
 
 
+#: The option --json.
+JSON: dict[str, Any] = {
+    "action": "store_true",
+    "help": "print the result as one JSON object on standard output, and all else on standard error",
+}
+_FEW = 6  # options that a line of usage has room for
+_EXAMPLES = "examples:"
+
+
 class PlainHelp(HelpFormatter):
-    """Says of an option what its sentence says, and its default where it has one."""
+    """Says of an option what its sentence says, and its default where it has one; leaves examples as they are."""
 
     def _get_help_string(self, action: Action) -> str:
         told = action.help or ""
         absent = any(action.default is nothing for nothing in (SUPPRESS, None, "", False))
         return told if absent or not action.option_strings else f"{told} (default: %(default)s)"
 
+    def _format_usage(self, usage: str | None, actions: Iterable[Action], groups: Any, prefix: str | None) -> str:
+        """One line: dozens of options are listed below it."""
+        options = [action for action in actions if action.option_strings]
+        if usage is not None or len(options) <= _FEW:
+            return super()._format_usage(usage, actions, groups, prefix)
+        words = [self._format_args(action, action.dest) for action in actions if not action.option_strings]
+        return f"{'usage: ' if prefix is None else prefix}{' '.join([self._prog, *words, '[OPTIONS]'])}\n\n"
 
-def command_parser(description: str) -> ArgumentParser:
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(_EXAMPLES) else super()._fill_text(text, width, indent)
+
+
+class Parser(ArgumentParser):
+    """A parser that says in one paragraph what is wrong, and where the help is; the usage is not repeated."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """End with exit code 2.
+
+        Args:
+            message: what is wrong.
+            ex: the exception that says it.
+        """
+        sys.stderr.write(f"{self.prog}: error: {message}\nHelp: {self.prog} --help\n")
+        self.exit(2)
+
+
+def command_parser(description: str, *examples: str) -> ArgumentParser:
     """A parser without abbreviations, which a new option could make ambiguous.
 
     Args:
         description: of the command.
+        examples: that can be typed.
     """
-    return ArgumentParser(description=description, allow_abbrev=False)
+    shown = "\n  ".join([_EXAMPLES, *examples]) if examples else None
+    return Parser(description=description, epilog=shown, formatter_class=PlainHelp, allow_abbrev=False)
 
 
 @contextmanager
@@ -201,11 +238,15 @@ def first_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def own_console() -> Console:
+def own_console(*, stderr: bool = False) -> Console:
     """Standard output; quiet in all but the first of the processes that torchrun has started.
 
     What is no terminal, such as a file, gets lines long enough for a table.
+
+    Args:
+        stderr: standard error instead.
     """
     quiet = not first_process()
-    console = Console(quiet=quiet)
-    return console if console.is_terminal or "COLUMNS" in os.environ else Console(quiet=quiet, width=WIDE)
+    console = Console(quiet=quiet, stderr=stderr)
+    wide = console.is_terminal or "COLUMNS" in os.environ
+    return console if wide else Console(quiet=quiet, stderr=stderr, width=WIDE)

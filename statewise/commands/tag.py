@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,14 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands.as_json import result_of
 from statewise.commands.compare import COMPARED, asked_before
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
-from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, check_new, command_parser, find_device, one_thread
 from statewise.commands.tag_compare import VARIANTS, compare_mixing
 from statewise.commands.tagged import ENCODING, FILES, Tagged, add_reading, find_vectors, read_sets
+from statewise.commands.way_on import way_on
 from statewise.data import WordVectors
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import TaggerConfig
@@ -42,7 +43,11 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Train a tagger, which gives every word of a sentence a tag: names in a text, parts of speech. After every "
-        "epoch it is validated, and the best one is tested. Killed at any moment, it goes on with --resume."
+        "epoch it is validated, and the best one is tested. Killed at any moment, it goes on with --resume.",
+        "statewise train tag --data sample --epochs 3 --out runs/sample-tags",
+        "statewise train tag --data names.conll --mixup through-time --out runs/names",
+        "statewise train tag --data names.conll --compare",
+        "statewise train tag --resume --out runs/names --epochs 60",
     )
     add = made.add_argument
     add("--data", type=str, help="a file of tagged words: a word a line and its tag in another column, a blank line "
@@ -66,12 +71,13 @@ def parser() -> ArgumentParser:
     add("--device", **DEVICE)
     add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
     add("--quiet", action="store_true", help="print the result only")
+    add("--json", **JSON)
     add_fields(made, TaggerConfig, title="the model", defaults={**MODEL, "word_dropout": _WORD_DROPOUT})
     add_fields(made, TaggerSettings, title="its training", defaults=TRAINING)
     return made
 
 
-def run(asked: Any, console: Console) -> None:
+def run(asked: Any, console: Console) -> dict[str, Any]:
     """Train, and tell what to do next.
 
     Args:
@@ -100,15 +106,16 @@ def run(asked: Any, console: Console) -> None:
     options |= {"device": device, "resume": asked.resume, "source": source}
     say(told, describe_run(config, settings, sets, device, folder, vectors))
     few = device.type == "cpu" and config.hidden <= SMALL
-    with one_thread(few), _way_on(folder, asked, console):
+    with one_thread(few), way_on("statewise train tag", folder, console, compared=COMPARED if asked.compare else None):
         if asked.compare:
             options |= {"mixed": mixed, "told": told, "drawn": asked.tensorboard}
-            compare_mixing(config, settings, sets, folder, console=console, **options)
-            return
+            found = compare_mixing(config, settings, sets, folder, console=console, **options)
+            return result_of(folder, within=next(iter(found.values())))
         with curves(folder, wanted=asked.tensorboard) as write:
             parts = (sets.train, sets.valid, sets.tests)
             result = train_tagger(config, settings, *parts, folder, console=told, on_epoch=write, **options)
     _tell(console, result, settings, spans=sets.scheme != "none")
+    return result_of(folder)
 
 
 def models_of(asked: Any, there: Mapping[str, Any]) -> tuple[TaggerConfig, TaggerConfig]:
@@ -245,23 +252,6 @@ def _there(asked: Any) -> dict[str, Any]:
         got, wanted = f"a run of the task {told.get('task')!r}", "a run of statewise train tag"
         raise RunFolderError(where=str(folder), got=got, wanted=wanted, remedy="Name another folder (--out).")
     return told
-
-
-@contextmanager
-def _way_on(folder: Path, asked: Any, console: Console) -> Iterator[None]:
-    """A region in which Ctrl-C says how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not (folder / (COMPARED if asked.compare else "config.json")).exists():
-            say(console, f"Stopped before the run began: there is nothing in {folder}.")
-            raise
-        begun = any(folder.glob("resume.safetensors")) or any(folder.glob("*/resume.safetensors"))
-        early = "Stopped before the first epoch ended: only the settings are kept. Begin again"
-        what = "Stopped. Go on" if begun else early
-        compare = " --compare" if asked.compare else ""
-        say(console, f"{what}:\n  statewise train tag{compare} --resume --out {shlex.quote(str(folder))}")
-        raise
 
 
 def _tell(console: Console, result: TaggerResult, settings: TaggerSettings, *, spans: bool) -> None:

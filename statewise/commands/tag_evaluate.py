@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from statewise.commands.as_json import table_of
 from statewise.commands.tagged import (
     READING,
     Context,
@@ -32,13 +33,13 @@ from statewise.train.tag_data import TagSet, calibrate, judged, predict
 from statewise.train.tag_folder import Tags, describe_sets
 
 #: What a tagger's run listens to.
-HEARD = ("run", "data", "split", "batch", "vectors", "context", "device", *READING)
+HEARD = ("run", "json", "data", "split", "batch", "vectors", "context", "device", *READING)
 BATCH = 256
 ALL = "all"
 _RATES = ("precision %", "recall %", "F1 %")
 
 
-def evaluate_tagger(asked: Any, console: Console, device: torch.device) -> None:
+def evaluate_tagger(asked: Any, console: Console, device: torch.device) -> dict[str, Any]:
     """Score tagged sentences, and print a table for each set.
 
     Args:
@@ -60,8 +61,12 @@ def evaluate_tagger(asked: Any, console: Console, device: torch.device) -> None:
         check_context(tagger, given=context is not None)
         check_width(tagger, context)
     with precisely(while_evaluating(told["training"]["precision"]), device):
+        found = {}
         for name, each, context in sets:
-            score(tagger, each, name, context, batch=asked.batch or BATCH, strange=strange).print(console)
+            table = score(tagger, each, name, context, batch=asked.batch or BATCH, strange=strange)
+            table.print(console)
+            found[name] = table_of(table)
+    return {"run": asked.run, "sets": found}
 
 
 def score(

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from commands.typing_commands import SMALL, Typed
 from statewise.commands.compare import conclusion, gains, variants
-from statewise.commands.train import _tell
+from statewise.commands.train_lm import _tell
 from statewise.data import sample_corpus
 from statewise.models import LanguageModelConfig
 from statewise.train.fit import TrainingResult, load_language_model

@@ -1,4 +1,4 @@
-"""``statewise train``: its kinds, and ``statewise train lm``, a language model on a text of one's own."""
+"""``statewise train lm``: a language model on a text of one's own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands import classify, tag
-from statewise.commands.compare import STD, asked_before, compare
+from statewise.commands.as_json import result_of
+from statewise.commands.compare import COMPARED, STD, asked_before, compare
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
-from statewise.commands.shared import DEVICE, check_new, command_parser, find_device, read_text
+from statewise.commands.shared import DEVICE, JSON, check_new, command_parser, find_device, read_text
+from statewise.commands.way_on import way_on
 from statewise.data import Corpus
 from statewise.errors import ArgumentError
 from statewise.models import LanguageModelConfig
@@ -31,26 +32,14 @@ ADAPTIVE_LR = 0.002  # of an optimiser that scales its steps itself
 
 
 def parser() -> ArgumentParser:
-    """The command itself, which has no options but only kinds of models."""
-    return command_parser("Train a model.")
-
-
-def add_kinds(command: ArgumentParser) -> None:
-    """Add the kinds of models, each with its options; jsonargparse wants it done after the command was added.
-
-    Args:
-        command: what :func:`parser` gave.
-    """
-    kinds = command.add_subcommands(dest="kind")
-    kinds.add_subcommand("lm", _lm(), help="a word-level language model")
-    kinds.add_subcommand("classify", classify.parser(), help="a classifier of sequences, whose states can be read")
-    kinds.add_subcommand("tag", tag.parser(), help="a tagger: names in a text, parts of speech")
-
-
-def _lm() -> ArgumentParser:
+    """The options of the command."""
     made = command_parser(
         "Train a word-level language model, validate it after every epoch, and test the best one. Killed "
-        "at any moment, it goes on with --resume. Under torchrun the batch is divided among the processes."
+        "at any moment, it goes on with --resume. Under torchrun the batch is divided among the processes.",
+        "statewise train lm --data sample --hidden 32 --epochs 3 --out runs/sample",
+        "statewise train lm --data book.txt --noise gaussian --gamma 0.5 --out runs/book",
+        "statewise train lm --data book.txt --noise gaussian --compare",
+        "statewise train lm --resume --out runs/book --epochs 40",
     )
     add = made.add_argument
     add("--data", type=str, help="a folder with train.txt, valid.txt and test.txt, a text file, ptb, wikitext-2, or "
@@ -66,27 +55,19 @@ def _lm() -> ArgumentParser:
     add("--device", **DEVICE)
     add("--tensorboard", action="store_true", help="write curves for TensorBoard too (the extra 'track')")
     add("--quiet", action="store_true", help="print the result only")
+    add("--json", **JSON)
     add_fields(made, LanguageModelConfig, title="the model", defaults={"gamma": f"a standard deviation of {STD}"})
     add_fields(made, TrainingSettings, title="its training", defaults=DEFAULTS)
     return made
 
 
-def run(arguments: Any, console: Console) -> None:
+def run(asked: Any, console: Console) -> dict[str, Any]:
     """Train, and tell what to do next.
 
     Args:
-        arguments: as the parser gives them.
+        asked: as the parser gives them.
         console: where to print.
     """
-    if arguments.kind == "classify":
-        classify.run(arguments.classify, console)
-    elif arguments.kind == "tag":
-        tag.run(arguments.tag, console)
-    else:
-        _train_lm(arguments.lm, console)
-
-
-def _train_lm(asked: Any, console: Console) -> None:
     device = find_device(asked.device)
     there = _there(asked) if asked.resume else {}
     source = _source(asked, there)
@@ -96,15 +77,18 @@ def _train_lm(asked: Any, console: Console) -> None:
     folder = _folder(asked, corpus)
     told = None if asked.quiet else console
     options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source}
+    region = way_on("statewise train lm", folder, console, compared=COMPARED if asked.compare else None)
     if asked.compare:
         drawn = {"tensorboard": asked.tensorboard}
-        compare(config, settings, corpus, folder, console=console, told=told, **drawn, **options)
-        return
+        with region:
+            found = compare(config, settings, corpus, folder, console=console, told=told, **drawn, **options)
+        return result_of(folder, within=found)
     check_new(folder, asked.resume)
     say(told, describe_run(config, settings, corpus, device, folder))
-    with curves(folder, wanted=asked.tensorboard) as write:
+    with region, curves(folder, wanted=asked.tensorboard) as write:
         result = train_language_model(config, settings, corpus, folder, console=told, on_epoch=write, **options)
     _tell(console, result, settings)
+    return result_of(folder)
 
 
 def config_of(asked: Any, there: Mapping[str, Any]) -> LanguageModelConfig:
