@@ -82,7 +82,7 @@ def _pieces() -> Section:
         caption="Three variants",
         best=(None, 1, None),
     )
-    typed: list[Terminal | Listing] = [Terminal("statewise doctor", says="torch 2.13"), Listing("a\n  b", name="Two lines")]
+    typed: list[Terminal | Listing] = [Terminal("statewise doctor", says="torch 2.13"), Listing("a\n  b")]
     return Section(
         "Pieces",
         [
