@@ -1,4 +1,4 @@
-"""The demonstration: its task, its training, and what it says."""
+"""The small task of the demonstration: its data, its training, and what is said of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import pytest
 import torch
 from rich.console import Console
 
-from statewise import Plan, demo
-from statewise.demo import Look, Outcome, Score, best_possible, conclusion, sparkline, tagging
-from statewise.errors import ArgumentError
+from statewise import Plan
+from statewise.demo import tagging as task
+from statewise.demo.networks import NETWORKS, STEPS, Look, Outcome, Recipe, train
+from statewise.demo.show import compare_networks
+from statewise.demo.tagging import Score, Tagging, best_possible, tagging
+from statewise.demo.telling import conclusion, engines_of, sparkline, table_of
 
 
 def run_quietly(*, seed: int, steps: int) -> tuple[tuple[Outcome, ...], str]:
     console = Console(file=io.StringIO(), width=100)
-    outcomes = demo.run(seed=seed, steps=steps, console=console)
+    outcomes, _ = compare_networks(seed, steps, console)
     assert isinstance(console.file, io.StringIO)
     return outcomes, console.file.getvalue()
 
@@ -33,30 +36,30 @@ def test_labels_stay_as_often_as_they_should() -> None:
     """0.8, and a fifth of the rest by chance; the bound is five standard deviations."""
     labels = tagging(5000, seed=1).labels
     share = (labels[1:] == labels[:-1]).double().mean().item()
-    expected = demo.STAY + (1 - demo.STAY) / demo.CLASSES
+    expected = task.STAY + (1 - task.STAY) / task.CLASSES
     assert abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / labels[1:].numel())
 
 
 def test_inputs_scatter_around_the_centre_of_their_label() -> None:
     data = tagging(5000, seed=2)
-    for label in range(demo.CLASSES):
+    for label in range(task.CLASSES):
         inputs = data.inputs[data.labels == label].double()
-        centre = torch.from_numpy(demo._centres())[label]
-        assert (inputs.mean(0) - centre).abs().max() < 5 * demo.SPREAD / math.sqrt(len(inputs))
-        assert (inputs.std(0) - demo.SPREAD).abs().max() < 5 * demo.SPREAD / math.sqrt(2 * len(inputs))
+        centre = torch.from_numpy(task.centres())[label]
+        assert (inputs.mean(0) - centre).abs().max() < 5 * task.SPREAD / math.sqrt(len(inputs))
+        assert (inputs.std(0) - task.SPREAD).abs().max() < 5 * task.SPREAD / math.sqrt(2 * len(inputs))
 
 
 def test_the_best_possible_score_is_that_of_all_label_sequences_weighed_one_by_one() -> None:
     """Two steps have 25 label sequences: their probabilities are summed here without a recursion."""
     full = tagging(40, seed=3)
-    data = demo.Tagging(full.inputs[:2], full.labels[:2])
-    centres = torch.from_numpy(demo._centres())
+    data = Tagging(full.inputs[:2], full.labels[:2])
+    centres = torch.from_numpy(task.centres())
     nll, right = 0.0, 0
     for sequence in range(40):
-        density = torch.distributions.Normal(centres, demo.SPREAD).log_prob(data.inputs[:, sequence, None].double())
+        density = torch.distributions.Normal(centres, task.SPREAD).log_prob(data.inputs[:, sequence, None].double())
         first, second = density.sum(2).exp()
-        change = demo.STAY * torch.eye(demo.CLASSES).double() + (1 - demo.STAY) / demo.CLASSES
-        joint = first[:, None] * change * second / demo.CLASSES
+        change = task.STAY * torch.eye(task.CLASSES).double() + (1 - task.STAY) / task.CLASSES
+        joint = first[:, None] * change * second / task.CLASSES
         for step, probabilities in enumerate((first / first.sum(), joint.sum(0) / joint.sum())):
             label = data.labels[step, sequence]
             nll -= probabilities[label].log().item()
@@ -75,21 +78,14 @@ def test_all_networks_start_from_the_same_weights() -> None:
     (plain, noisy, *_), _ = run_quietly(seed=0, steps=1)
     assert plain.test != noisy.test
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(demo.NETWORKS, "LSTM + noise", ())
+        patch.setattr("statewise.demo.networks.NETWORKS", {**NETWORKS, "LSTM + noise": Recipe()})
         (plain, silent, *_), _ = run_quietly(seed=0, steps=1)
     assert plain.test == silent.test
 
 
-def test_global_randomness_and_threads_are_left_alone() -> None:
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
-    run_quietly(seed=0, steps=1)
-    assert torch.equal(state, torch.get_rng_state())
-    assert torch.get_num_threads() == threads
-
-
 def test_the_printed_table_has_the_numbers_of_every_network() -> None:
     outcomes, text = run_quietly(seed=0, steps=2)
-    assert [o.name for o in outcomes] == list(demo.NETWORKS)
+    assert [o.name for o in outcomes] == list(NETWORKS)
     for o in outcomes:
         (row,) = [line for line in text.splitlines() if line.startswith(f"{o.name}  ") and line.count("%")]
         assert f"{o.train.nll:.3f}" in row
@@ -103,18 +99,18 @@ def test_the_printed_table_has_the_numbers_of_every_network() -> None:
 
 def test_networks_on_unlike_engines_are_named_with_theirs() -> None:
     slow = replace(outcome("B", nll=1.0), plan=Plan("reference", "loop"))
-    said = demo._engines([outcome("A", nll=1.0), slow, outcome("C", nll=1.0)])
+    said = engines_of([outcome("A", nll=1.0), slow, outcome("C", nll=1.0)])
     assert said == "Engine: cpu (native) for A, C; reference (loop) for B."
 
 
 def test_the_table_fits_a_terminal_of_eighty_columns() -> None:
     """Neither a number nor a name is broken, at the widest numbers that the demonstration shows."""
     console = Console(file=io.StringIO(), width=80)
-    outcomes = [replace(outcome(name, nll=1.0), curve=(Look(400, 1.0),), seconds=123.4) for name in demo.NETWORKS]
-    console.print(demo._table(outcomes, Score(0.5, 0.5)))
+    outcomes = [replace(outcome(name, nll=1.0), curve=(Look(400, 1.0),), seconds=123.4) for name in NETWORKS]
+    console.print(table_of(outcomes, Score(0.5, 0.5)))
     assert isinstance(console.file, io.StringIO)
     rows = [line for line in console.file.getvalue().splitlines() if line.count("%")]
-    assert [row.split("  ")[0] for row in rows] == [*demo.NETWORKS, "best possible"]
+    assert [row.split("  ")[0] for row in rows] == [*NETWORKS, "best possible"]
     assert all("1.000 (400)" in row and row.rstrip().endswith("123.4") for row in rows[:-1])
 
 
@@ -133,7 +129,7 @@ def test_no_terminal_codes_reach_a_file() -> None:
 def test_the_last_look_is_after_the_last_step(steps: int, looks: int) -> None:
     seen: list[tuple[int, float]] = []
     data = tagging(2, seed=0)
-    result = demo.train("LSTM", data, data, seed=0, steps=steps, show=lambda *look: seen.append(look))
+    result = train("LSTM", data, data, seed=0, steps=steps, show=lambda *look: seen.append(look))
     assert result.curve == tuple(seen)
     assert len(seen) == looks
     assert result.curve[-1] == (steps, result.test.nll)
@@ -190,16 +186,10 @@ def test_a_sparkline_spans_all_marks_and_survives_a_flat_curve() -> None:
     assert sparkline([1.0, 1.0], low=1.0, high=1.0) == "▁▁"
 
 
-@pytest.mark.parametrize(("seed", "steps"), [(-1, 1), (2**63, 1), (0, 0), (0, -3)])
-def test_bad_settings_are_refused_by_name(seed: int, steps: int) -> None:
-    with pytest.raises(ArgumentError, match=r"demo\.(seed|steps): got"):
-        demo.run(seed=seed, steps=steps)
-
-
 @pytest.mark.slow
 def test_with_little_data_every_regularized_network_beats_the_plain_one() -> None:
     """Over three training sets, as published for this task: plain NLL 1.634 and accuracy 0.704."""
-    runs = [run_quietly(seed=seed, steps=demo.STEPS)[0] for seed in range(3)]
+    runs = [run_quietly(seed=seed, steps=STEPS)[0] for seed in range(3)]
     for plain, *others in runs:
         assert all(other.test.nll < 0.6 * plain.test.nll for other in others)
         assert all(other.test.accuracy > plain.test.accuracy for other in others)
