@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from contracts.headlines import PAPERS, Headline, costs
+from contracts.headlines import Headline, costs
+from contracts.paper_headlines import PAPERS
 from statewise.citations import entries_by_key
 from statewise.commands.reproduce import parser
 from statewise.recipes import find_recipe
