@@ -41,6 +41,13 @@ class ClassifierConfig(RecurrentConfig):
             only.
         dropout: the probability with which an entry of the embeddings that the layers walk through, and of what the
             head reads, is dropped in training.
+        locked: one dropout mask for a whole sequence instead of one a step, for ``dropout`` and ``recurrent_dropout``.
+        recurrent_dropout: the probability with which a unit of the state that a layer feeds back is dropped.
+        zoneout: the probability with which a unit of the state, and of the memory of a cell that has one, keeps its
+            value for a step; see :class:`~statewise.Zoneout`.
+        weight_drop: the probability with which an entry of the recurrent matrices is dropped for a batch.
+        state_noise: a law of noise on the states, see :class:`~statewise.Noise`; None for none.
+        gamma: its spread; given with ``state_noise`` only.
         orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
         nonlinearity: of the "rnn" cell.
         reset_before: whether the "gru" cell resets the state before the product.

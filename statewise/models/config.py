@@ -11,6 +11,7 @@ import statewise.layers as kinds
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer
 from statewise.models.language import HEADS, LanguageModel
+from statewise.models.regularizers import check_law, check_temperature, drop_recurrent_weights, zoneout_of
 from statewise.transforms import (
     Centroids,
     InputDropout,
@@ -21,10 +22,10 @@ from statewise.transforms import (
     RecurrentDropout,
     SequenceTransform,
     Transform,
+    Zoneout,
 )
 from statewise.transforms.base import choice, probability
 from statewise.transforms.noise import PLACEMENTS
-from statewise.weights import weight_drop
 
 CELLS = {
     "lstm": "LSTM",
@@ -70,6 +71,9 @@ class LanguageModelConfig:
         locked: one dropout mask for a whole segment instead of one a step.
         embedding_dropout: of whole word types.
         weight_drop: of entries of the recurrent matrices.
+        zoneout: the probability with which a unit of the state keeps its value for a step; see
+            :class:`~statewise.Zoneout`.
+        zoneout_memory: the same for the memory of a cell that has one; None for as much as ``zoneout``.
         activation: the factor of AR.
         temporal: the factor of TAR.
         zero_biases: whether biases start at 0.
@@ -101,6 +105,8 @@ class LanguageModelConfig:
     locked: bool = False
     embedding_dropout: float = 0.0
     weight_drop: float = 0.0
+    zoneout: float = 0.0
+    zoneout_memory: float | None = None
     activation: float = 0.0
     temporal: float = 0.0
     zero_biases: bool = True
@@ -114,13 +120,7 @@ class LanguageModelConfig:
                 got=self.hidden,
                 wanted="the width of each layer, such as (200, 200)",
             )
-        if (self.noise is None) != (self.gamma is None):
-            raise ArgumentError(
-                where="LanguageModelConfig.gamma",
-                got=f"{self.gamma} with noise={self.noise!r}",
-                wanted="a law and its spread, or neither",
-                remedy='Give both, such as noise="gaussian", gamma=0.5.',
-            )
+        check_law(self.noise, self.gamma, where="LanguageModelConfig")
         choice("LanguageModelConfig.head", self.head, HEADS)
         choice("LanguageModelConfig.placement", self.placement, (*PLACEMENTS, PENALTY))
         if self.embedding is not None and (type(self.embedding) is not int or self.embedding < 1):
@@ -136,18 +136,10 @@ class LanguageModelConfig:
                 wanted='head="mixture" with it',
             )
         self._noise()
-        if self.centroids is not None or self.temperature != 1.0:
-            self._check_centroids()
-
-    def _check_centroids(self) -> None:
-        if self.centroids is None:
-            raise ArgumentError(
-                where="LanguageModelConfig.temperature",
-                got=f"{self.temperature} without centroids",
-                wanted="centroids with it",
-                remedy="Give centroids, such as centroids=1000.",
-            )
-        Centroids(self.centroids, temperature=self.temperature)
+        self._zoneout()
+        check_temperature(self.centroids, self.temperature, where="LanguageModelConfig")
+        if self.centroids is not None:
+            Centroids(self.centroids, temperature=self.temperature)
 
     def build(self, words: int, *, generator: torch.Generator | None = None) -> LanguageModel:
         """The model for a vocabulary, with fresh weights.
@@ -171,9 +163,8 @@ class LanguageModelConfig:
             stand_in=self._noise() if self.placement == PENALTY else None,
         )
         model.initialise(generator, zero_biases=self.zero_biases)
-        if self.weight_drop > 0.0:
-            for layer in layers:
-                weight_drop(layer, [f"weight_hh_l{i}" for i in range(layer.num_layers)], p=self.weight_drop)
+        for layer in layers:
+            drop_recurrent_weights(layer, self.weight_drop)
         return model
 
     def _layers(self) -> list[RecurrentLayer]:
@@ -203,8 +194,10 @@ class LanguageModelConfig:
         noise = self._noise()
         if noise is not None and self.placement == "recurrent":
             found.append(noise)
+        # After the noise, which would act anew at every step on a unit that is kept.
+        found += self._zoneout()
         if self.centroids is not None:
-            # After the noise, so that what is fed back lies among the centroids.
+            # After both, so that what is fed back lies among the centroids.
             found.append(Centroids(self.centroids, temperature=self.temperature))
         if noise is not None and self.placement == "outputs" and lower:
             found.append(Noise(noise.law, noise.gamma, noise.alpha, mode=noise.mode, placement="outputs", layers=lower))
@@ -228,3 +221,6 @@ class LanguageModelConfig:
             return None
         placement = "last" if self.placement == PENALTY else self.placement
         return Noise(self.noise, self.gamma, self.alpha, mode=self.noise_mode, placement=placement)
+
+    def _zoneout(self) -> list[Zoneout]:
+        return zoneout_of(self.zoneout, cell=self.cell, memory=self.zoneout_memory, where="LanguageModelConfig")

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from statewise.errors import ArgumentError
+from statewise.heads import apply_outside
 from statewise.layers import RecurrentLayer
 from statewise.models.recurrent_config import RecurrentConfig
-from statewise.models.sequences import Laid
-from statewise.transforms import Centroids, embedding_dropout
+from statewise.models.sequences import Laid, sequences_of
+from statewise.transforms import Centroids, LockedDropout, OutputDropout, Transform, Zoneout, embedding_dropout
 
 SETTINGS = ("temperature", "similarity", "transition", "noise")
 
@@ -44,6 +45,8 @@ class Parts(nn.Module):
         """What else is carried from step to step; empty if nothing is."""
         if self.layer.cell.has_memory:
             return f"the {self.layer.cell.name} carries a memory c besides its state"
+        if any(isinstance(transform, Zoneout) for transform in self.layer.transforms):
+            return "zoneout carries a share of the old state past the cell"
         bare = [str(index) for index in range(self.layer.num_layers) if self.centroids_of(index) is None]
         if len(bare) == self.layer.num_layers:
             return "no layer has centroids"
@@ -70,14 +73,29 @@ class Parts(nn.Module):
             )
         return self.tokens
 
+    @property
+    def outside(self) -> tuple[Transform, ...]:
+        """What acts in training outside the layers: noise on what the head reads, and dropout before and after them."""
+        noise, p = self.config.output_noise(), self.config.dropout
+        dropout = LockedDropout if self.config.locked else OutputDropout
+        return (*(() if noise is None else (noise,)), *((dropout(p),) if p > 0.0 else ()))
+
     def _entering(self, laid: Laid, generator: torch.Generator | None = None) -> Tensor | PackedSequence:
         """What the layer reads."""
-        return laid.source if self.embedding is None else laid.map(partial(self._embedded, generator=generator))
+        return laid.source if self.embedding is None else laid.map(partial(self._embedded, laid, generator=generator))
 
-    def _embedded(self, tokens: Tensor, *, generator: torch.Generator | None) -> Tensor:
-        """The embeddings of tokens; in training with dropout, but no mark of a begin or an end ever falls out whole."""
+    def _embedded(self, laid: Laid, tokens: Tensor, *, generator: torch.Generator | None) -> Tensor:
+        """The embeddings of tokens, in training with dropout."""
+        looked_up = self._looked_up(tokens, generator)
+        if self.training and self.config.locked and isinstance(laid.source, PackedSequence):
+            mask = self._dropped(looked_up.new_ones(1, laid.batch, looked_up.shape[1]), generator)
+            return looked_up * mask[0].index_select(0, sequences_of(laid.source))
+        return self._dropped(looked_up, generator)
+
+    def _looked_up(self, tokens: Tensor, generator: torch.Generator | None) -> Tensor:
+        """The rows of tokens; in training types fall out, but no mark of a begin or an end ever does."""
         assert self.embedding is not None
-        looked_up = embedding_dropout(
+        return embedding_dropout(
             self.embedding,
             tokens,
             p=self.config.embedding_dropout,
@@ -85,17 +103,26 @@ class Parts(nn.Module):
             kept=self.embedding.num_embeddings - self._known_tokens,
             generator=generator,
         )
-        return self._dropped(looked_up, generator)
 
     def _logits(self, features: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        logits: Tensor = self.head(self._dropped(features, generator))
+        logits: Tensor = self.head(self._disturbed(features, generator))
         return logits
 
+    def _disturbed(self, features: Tensor, generator: torch.Generator | None) -> Tensor:
+        """What is read out, in training with noise and dropout; (rows, width), or with the steps before."""
+        noise = self.config.output_noise() if self.training else None
+        if noise is not None and features.numel():
+            rows = features if features.ndim == 3 else features.unsqueeze(0)
+            features = apply_outside((noise,), rows, training=True, generator=generator).view_as(features)
+        return self._dropped(features, generator)
+
     def _dropped(self, values: Tensor, generator: torch.Generator | None) -> Tensor:
-        """The values, in training some of them at 0 and the others larger."""
+        """The values, in training some of them at 0 and the others larger; locked, the same ones at all steps."""
         p = self.config.dropout
         if not self.training or p == 0.0:
             return values
+        if self.config.locked and values.ndim == 3:
+            return apply_outside((LockedDropout(p),), values, training=True, generator=generator)
         # Out of place, so that replicas under vmap can draw masks of their own.
         return values * torch.bernoulli(torch.full_like(values, 1 - p), generator=generator) / (1 - p)
 

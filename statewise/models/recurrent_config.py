@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -14,7 +15,8 @@ import statewise.layers as kinds
 from statewise.errors import ArgumentError
 from statewise.layers import RAC, RecurrentLayer
 from statewise.models.config import CELLS
-from statewise.transforms import Centroids
+from statewise.models.regularizers import check_law, drop_recurrent_weights, refuse_idle, zoneout_of
+from statewise.transforms import Centroids, Noise, RecurrentDropout, Transform
 from statewise.transforms.base import choice, finite, probability
 
 
@@ -44,6 +46,13 @@ class RecurrentConfig:
             only.
         dropout: the probability with which an entry of the embeddings that the layers walk through, and of what the
             head reads, is dropped in training.
+        locked: one dropout mask for a whole sequence instead of one a step, for ``dropout`` and ``recurrent_dropout``.
+        recurrent_dropout: the probability with which a unit of the state that a layer feeds back is dropped.
+        zoneout: the probability with which a unit of the state, and of the memory of a cell that has one, keeps its
+            value for a step; see :class:`~statewise.Zoneout`.
+        weight_drop: the probability with which an entry of the recurrent matrices is dropped for a batch.
+        state_noise: a law of noise on the states, see :class:`~statewise.Noise`; None for none.
+        gamma: its spread; given with ``state_noise`` only.
         orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
         nonlinearity: of the "rnn" cell.
         reset_before: of the "gru" cell.
@@ -64,6 +73,12 @@ class RecurrentConfig:
     input_deviation: float = 1.0
     embedding_dropout: float = 0.0
     dropout: float = 0.0
+    locked: bool = False
+    recurrent_dropout: float = 0.0
+    zoneout: float = 0.0
+    weight_drop: float = 0.0
+    state_noise: str | None = None
+    gamma: float | None = None
     orthogonal: bool = False
     nonlinearity: str = "tanh"
     reset_before: bool = False
@@ -77,8 +92,7 @@ class RecurrentConfig:
         self._check_centroids()
         finite(self._where("forget_bias"), self.forget_bias)
         self._check_input()
-        for name in ("embedding_dropout", "dropout"):
-            probability(self._where(name), getattr(self, name))
+        self._check_regularizers()
         for count in {*self.centroids} - {0} or {1}:
             self._transform(count, layers=None)  # checks its own settings
         for name, cell in (("reset_before", "gru"), ("nonlinearity", "rnn")):
@@ -87,6 +101,14 @@ class RecurrentConfig:
                     where=self._where(name), got=f'{getattr(self, name)!r} with cell="{self.cell}"',
                     wanted=f'cell="{cell}" with it',
                 )  # fmt: skip
+
+    def _check_regularizers(self) -> None:
+        for name in ("embedding_dropout", "dropout", "recurrent_dropout", "weight_drop"):
+            probability(self._where(name), getattr(self, name))
+        if self.locked and self.dropout == self.recurrent_dropout == 0.0:
+            refuse_idle(self._where("locked"), True, needs="dropout or recurrent_dropout")
+        check_law(self.state_noise, self.gamma, where=type(self).__name__, name="state_noise")
+        zoneout_of(self.zoneout, cell=self.cell, where=type(self).__name__)
 
     def _where(self, name: str) -> str:
         return f"{type(self).__name__}.{name}"
@@ -157,16 +179,49 @@ class RecurrentConfig:
             input_size: width of what it reads.
             generator: source of the weights; None means torch's global one.
         """
-        options: dict[str, Any] = {"nonlinearity": self.nonlinearity} if self.cell == "rnn" else {}
-        options |= {"reset_before": True} if self.reset_before else {}
-        kind = getattr(kinds, CELLS[self.cell])
-        transforms = self._transforms()
-        layer = kind(input_size, self.hidden, self.layers, transforms=transforms, generator=generator, **options)
-        assert isinstance(layer, RecurrentLayer)
+        options: dict[str, Any] = {"transforms": self._transforms(), "generator": generator}
+        layer = _layer(self.cell, self.nonlinearity, self.reset_before)(input_size, self.hidden, self.layers, **options)
         self._set_weights(layer, generator)
+        drop_recurrent_weights(layer, self.weight_drop)
         return layer
 
-    def _transforms(self) -> list[Centroids]:
+    def output_noise(self) -> Noise | None:
+        """The noise on what the head reads, where that of the top layer is not fed back; None where there is none.
+
+        Fed back to a cell that passes its state on linearly, noise would compound. Then it acts on what every layer
+        gives to the next and, at the top, on what is read out, be that the state or what the cells make of an end.
+
+        >>> RecurrentConfig(cell="gru", state_noise="gaussian", gamma=0.5).output_noise()
+        Noise('gaussian', 0.5, placement='last')
+        >>> RecurrentConfig(cell="lstm", state_noise="gaussian", gamma=0.5).output_noise() is None
+        True
+        """
+        noise = self._noise()
+        return None if noise is None or noise.placement == "recurrent" else replace(noise, placement="last")
+
+    def _noise(self) -> Noise | None:
+        """The noise, with its place settled for the cell."""
+        if self.state_noise is None or self.gamma is None:
+            return None
+        linear = _passes_linearly(self.cell, self.nonlinearity, self.reset_before)
+        return Noise(self.state_noise, self.gamma).placed_for(linear_path=linear)
+
+    def _transforms(self) -> list[Transform]:
+        """What acts inside the layers, in its order: centroids last, so that what is fed back lies among them."""
+        found: list[Transform] = []
+        noise, lower = self._noise(), tuple(range(self.layers - 1))
+        if noise is not None and noise.placement == "recurrent":
+            found.append(noise)
+        elif noise is not None and lower:
+            found.append(replace(noise, layers=lower))
+        # After the noise, which would act anew at every step on a unit that is kept.
+        found += zoneout_of(self.zoneout, cell=self.cell, where=type(self).__name__)
+        found += self._centroids()
+        if self.recurrent_dropout > 0.0:
+            found.append(RecurrentDropout(self.recurrent_dropout, locked=self.locked))
+        return found
+
+    def _centroids(self) -> list[Centroids]:
         """One transform for each number of centroids, on all layers that have so many."""
         counts = self.centroids_of_layers
         found = []
@@ -207,3 +262,17 @@ class RecurrentConfig:
         weight /= self.input_deviation
         if self.input_mean:
             parameters["bias_ih_l0"].sub_(self.input_mean * weight.sum(1))
+
+
+def _layer(cell: str, nonlinearity: str, reset_before: bool) -> Callable[..., RecurrentLayer]:
+    """What makes a layer of a cell, given its sizes."""
+    options: dict[str, Any] = {"nonlinearity": nonlinearity} if cell == "rnn" else {}
+    options |= {"reset_before": True} if reset_before else {}
+    return partial(getattr(kinds, CELLS[cell]), **options)
+
+
+@cache
+def _passes_linearly(cell: str, nonlinearity: str, reset_before: bool) -> bool:
+    """Whether the old state reaches the new one unsquashed, as a layer without memory for its weights tells."""
+    layer = _layer(cell, nonlinearity, reset_before)(1, 1, device="meta", generator=torch.Generator())
+    return layer.cell.linear_path

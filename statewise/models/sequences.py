@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from statewise.engine import Layout
+from statewise.engine.layout import moved
 from statewise.errors import ArgumentError, DtypeError, LengthError, ShapeError
 from statewise.kernels import transformed
 from statewise.layers.packing import Packing
@@ -43,6 +45,20 @@ class Laid:
             return self.lengths.to(device)
         assert isinstance(self.source, Tensor)
         return torch.full((self.batch,), len(self.source), device=device)
+
+
+def sequences_of(packed: PackedSequence) -> Tensor:
+    """For each row of packed sequences, which of them, in the order of the batch, it is a step of.
+
+    Args:
+        packed: sequences in any order.
+
+    >>> sequences_of(Packing.of(torch.tensor([1, 2]), device="cpu").pack(torch.ones(2, 2, 1))).tolist()
+    [1, 0, 1]
+    """
+    sequence, _ = Layout(tuple(packed.batch_sizes.tolist())).places
+    sorted_rows = moved(torch.from_numpy(sequence), packed.data.device)
+    return sorted_rows if packed.sorted_indices is None else packed.sorted_indices[sorted_rows]
 
 
 def lay_out(

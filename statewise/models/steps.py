@@ -13,6 +13,7 @@ from statewise.errors import ArgumentError
 from statewise.models.parts import Parts, check_inputs, make_embedding, make_head
 from statewise.models.recurrent_config import RecurrentConfig
 from statewise.models.sequences import check_shape, lay_out, steps_inside
+from statewise.transforms import Place
 from statewise.transforms.base import choice
 
 READOUTS = ("h", "u")
@@ -45,6 +46,13 @@ class StepConfig(RecurrentConfig):
             only.
         dropout: the probability with which an entry of the embeddings that the layers walk through, and of what the
             head reads, is dropped in training.
+        locked: one dropout mask for a whole sequence instead of one a step, for ``dropout`` and ``recurrent_dropout``.
+        recurrent_dropout: the probability with which a unit of the state that a layer feeds back is dropped.
+        zoneout: the probability with which a unit of the state, and of the memory of a cell that has one, keeps its
+            value for a step; see :class:`~statewise.Zoneout`.
+        weight_drop: the probability with which an entry of the recurrent matrices is dropped for a batch.
+        state_noise: a law of noise on the states, see :class:`~statewise.Noise`; None for none.
+        gamma: its spread; given with ``state_noise`` only.
         orthogonal: whether recurrent matrices start orthogonal, gate by gate, rather than uniform.
         nonlinearity: of the "rnn" cell.
         reset_before: whether the "gru" cell resets the state before the product.
@@ -156,7 +164,7 @@ class StepClassifier(Parts):
     def _read_out(
         self, entering: Float[Tensor, "steps batch input"], generator: torch.Generator | None
     ) -> Float[Tensor, "steps batch hidden"]:
-        if self.config.readout == "h" or not self.layer.transforms:
+        if self.config.readout == "h" or not any(each.place is Place.STATE for each in self.layer.transforms):
             output: Tensor = self.layer(entering, generator=generator)[0]
             return output
         # u_t is one bare step from h_{t-1}, for all steps at once; the first starts where the layer does.

@@ -25,7 +25,7 @@ from statewise.models.lexicon import UNKNOWN, Lexicon
 from statewise.models.parts import make_embedding, make_head
 from statewise.models.tagger_config import TaggerConfig
 from statewise.models.text import in_mode
-from statewise.transforms import LockedDropout
+from statewise.transforms import LockedDropout, OutputDropout
 
 Emissions = Float[Tensor, "steps sequences tags"]
 
@@ -112,7 +112,7 @@ class Tagger(nn.Module):
             packing = Packing.of(lengths, device=features.device)
             pairing = pairs.pairing_of(packing.ranks[pairs.first], packing.ranks[pairs.second])
             states = pad(self.layer(packing.pack_sorted(features), pairing=pairing, generator=generator)[0])
-        states = self._locked(states, generator)
+        states = self._dropped(states, generator)
         return pairs.mix(states) if pairs is not None and site == "pre_output" else states
 
     def loss(
@@ -328,13 +328,14 @@ class Tagger(nn.Module):
         if self.training and p > 0:
             kept = torch.full(features.shape[:2], 1 - p, device=features.device)
             features = features * torch.bernoulli(kept, generator=generator).unsqueeze(2).to(features.dtype)
-        features = self._locked(features, generator)
+        features = self._dropped(features, generator)
         return features if self.projection is None else self.projection(features)
 
-    def _locked(self, sequence: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _dropped(self, sequence: Tensor, generator: torch.Generator | None) -> Tensor:
         if not self.training or self.config.dropout == 0:
             return sequence
-        return apply_outside((LockedDropout(self.config.dropout),), sequence, training=True, generator=generator)
+        kind = LockedDropout if self.config.locked else OutputDropout
+        return apply_outside((kind(self.config.dropout),), sequence, training=True, generator=generator)
 
     def _nll(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Float[Tensor, " batch"]:
         if self.crf is not None:

@@ -14,7 +14,14 @@ from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer
 from statewise.models.config import CELLS
 from statewise.models.lexicon import Lexicon
-from statewise.transforms import Noise
+from statewise.models.regularizers import (
+    check_law,
+    check_temperature,
+    drop_recurrent_weights,
+    refuse_idle,
+    zoneout_of,
+)
+from statewise.transforms import Centroids, Noise, RecurrentDropout, Transform
 from statewise.transforms.base import choice, probability
 
 if TYPE_CHECKING:
@@ -44,10 +51,17 @@ class TaggerConfig:
         characters: the width of the embeddings of characters, which an LSTM in both directions reads; 0 for none.
         character_hidden: the width of that LSTM in each direction.
         dropout: the probability with which a unit of a sentence falls out of what enters and of what leaves the layers,
-            at all steps alike (locked).
+            at all steps alike if ``locked``.
+        locked: one dropout mask for a whole sentence instead of one a word, for ``dropout`` and ``recurrent_dropout``.
+        recurrent_dropout: the probability with which a unit of the state that a layer feeds back is dropped.
         word_dropout: the probability with which a word is read as nothing; not scaled.
         noise: a law of noise on the states, see :class:`~statewise.Noise`; None for none.
         gamma: its spread; given with ``noise`` only.
+        zoneout: the probability with which a unit of the state, and of the memory of a cell that has one, keeps its
+            value for a step; see :class:`~statewise.Zoneout`.
+        weight_drop: the probability with which an entry of the recurrent matrices is dropped for a batch.
+        centroids: how many each layer and direction draws its state to, or None; see :class:`~statewise.Centroids`.
+        temperature: of the centroids.
 
     >>> lexicon = Lexicon(tags=("O", "B-PER"), words=("anna",), characters=("a", "n"))
     >>> TaggerConfig(hidden=8).build(lexicon).layer.bidirectional
@@ -66,9 +80,15 @@ class TaggerConfig:
     characters: int = 25
     character_hidden: int = 25
     dropout: float = 0.5
+    locked: bool = True
+    recurrent_dropout: float = 0.0
     word_dropout: float = 0.05
     noise: str | None = None
     gamma: float | None = None
+    zoneout: float = 0.0
+    weight_drop: float = 0.0
+    centroids: int | None = None
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         choice("TaggerConfig.cell", self.cell, tuple(CELLS))
@@ -79,19 +99,16 @@ class TaggerConfig:
                 raise ArgumentError(
                     where=f"TaggerConfig.{name}", got=value, wanted=f"a whole number of at least {least}"
                 )
-        for name in ("dropout", "word_dropout"):
+        for name in ("dropout", "word_dropout", "recurrent_dropout", "weight_drop"):
             probability(f"TaggerConfig.{name}", getattr(self, name))
         if self.constrained and self.head != "crf":
             raise ArgumentError(
                 where="TaggerConfig.constrained", got='True with head="softmax"', wanted='head="crf" with it'
             )
-        if (self.noise is None) != (self.gamma is None):
-            raise ArgumentError(
-                where="TaggerConfig.gamma",
-                got=f"{self.gamma} with noise={self.noise!r}",
-                wanted="a law and its spread, or neither",
-                remedy='Give both, such as noise="gaussian", gamma=0.5.',
-            )
+        check_law(self.noise, self.gamma, where="TaggerConfig")
+        check_temperature(self.centroids, self.temperature, where="TaggerConfig")
+        if not self.locked and self.dropout == self.recurrent_dropout == 0.0:
+            refuse_idle("TaggerConfig.locked", False, needs="dropout or recurrent_dropout")
         self._transforms()  # checks its own settings
 
     def build(
@@ -125,7 +142,17 @@ class TaggerConfig:
         options = {"bidirectional": self.bidirectional, "transforms": self._transforms(), "generator": generator}
         layer = kind(input_size, self.hidden, self.layers, **options)
         assert isinstance(layer, RecurrentLayer)
+        drop_recurrent_weights(layer, self.weight_drop)
         return layer
 
-    def _transforms(self) -> list[Noise]:
-        return [] if self.noise is None or self.gamma is None else [Noise(self.noise, self.gamma)]
+    def _transforms(self) -> list[Transform]:
+        """What acts inside the layers, in its order: centroids last, so that what is fed back lies among them."""
+        found: list[Transform] = []
+        if self.noise is not None and self.gamma is not None:
+            found.append(Noise(self.noise, self.gamma))
+        found += zoneout_of(self.zoneout, cell=self.cell, where="TaggerConfig")
+        if self.centroids is not None:
+            found.append(Centroids(self.centroids, temperature=self.temperature))
+        if self.recurrent_dropout > 0.0:
+            found.append(RecurrentDropout(self.recurrent_dropout, locked=self.locked))
+        return found

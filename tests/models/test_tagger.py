@@ -165,7 +165,7 @@ def test_dropout_drops_whole_words_and_whole_units(generator: torch.Generator) -
     assert set(words.unique().tolist()) == {0.0, 1.0}  # not scaled
     assert bool((words == words[..., :1]).all())
     assert words.mean().item() == pytest.approx(0.8, abs=0.05)
-    locked = build(replace(SMALL, dropout=0.5))._locked(ones, generator)
+    locked = build(replace(SMALL, dropout=0.5))._dropped(ones, generator)
     assert set(locked.unique().tolist()) == {0.0, 2.0}
     assert bool((locked == locked[:1]).all())
     assert locked.mean().item() == pytest.approx(1.0, abs=0.25)
