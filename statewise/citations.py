@@ -14,6 +14,10 @@ from statewise import cells, mixup, transforms, weights
 from statewise.cells import Cell
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer, SingleStep
+from statewise.models import LanguageModel, Tagger
+from statewise.models.parts import Parts
+from statewise.train.classify_settings import ClassifierSettings
+from statewise.train.tag_settings import TaggerSettings
 from statewise.transforms import Transform
 from statewise.weights.filters import OrthogonalFilters
 
@@ -70,16 +74,17 @@ _SOURCES: dict[Any, tuple[str, ...]] = {
 }
 
 
-def cite(used: Any) -> str:
+def cite(*used: Any) -> str:
     """The BibTeX entries of every paper that a model, or a part of one, uses, sorted by their keys.
 
-    A model is walked through: its recurrent layers and cells (torch.nn's too), their transforms, and the
-    parametrizations of its weights. A transform or cell of your own, of which nothing is known here, is named in a
+    A model is walked through: its recurrent layers and cells (torch.nn's too), their transforms and those outside the
+    layers, and the parametrizations of its weights. What belongs to its training, such as mixup, the settings of that
+    tell: ``cite(model, settings)``. A transform or cell of your own, of which nothing is known here, is named in a
     comment at the end, so that the list does not look complete when it is not.
 
     Args:
-        used: a module, a transform, a cell, a mixup, an optimiser of ``statewise.weights``, or a class or function of
-            these.
+        *used: modules, transforms, cells, mixups, settings of a training, optimisers of ``statewise.weights``, or
+            classes or functions of these.
 
     >>> from statewise import LSTM, Noise
     >>> print(cite(LSTM(4, 8, transforms=Noise("gaussian", 0.5))))
@@ -92,18 +97,19 @@ def cite(used: Any) -> str:
     """
     keys: set[str] = set()
     unknown: list[str] = []
-    for part in _parts(used):
+    for part in (part for each in used for part in _parts(each)):
         found = _keys(part)
         if found is not None:
             keys.update(found)
         elif isinstance(part, Cell | Transform):
             unknown.append(type(part).__name__)
     if not keys:
+        built = "Build a layer to cite it: its papers depend on its arguments."
         raise ArgumentError(
             where="cite",
-            got=f"{used.__name__ if hasattr(used, '__name__') else type(used).__name__}, for which no paper is known",
+            got=f"{_named(used)}, for which no paper is known",
             wanted="a model with a recurrent layer in it, a transform, a cell or a parametrization",
-            remedy="Build a layer to cite it: its papers depend on its arguments." if isinstance(used, type) else "",
+            remedy=built if any(isinstance(each, type) for each in used) else "",
         )
     entries = [text for key, text in entries_by_key().items() if key in keys]
     comments = [f"% {name}: no paper is known here." for name in sorted(set(unknown))]
@@ -123,13 +129,23 @@ def entries_by_key() -> dict[str, str]:
     return dict(sorted((match["key"], match[0]) for match in found))
 
 
+def _named(used: tuple[Any, ...]) -> str:
+    names = [each.__name__ if hasattr(each, "__name__") else type(each).__name__ for each in used]
+    return " and ".join(names) or "nothing"
+
+
 def _parts(used: Any) -> Iterator[Any]:
     """Everything in an object that may have a paper."""
+    if isinstance(used, ClassifierSettings | TaggerSettings):
+        yield from filter(None, (used.mixer(),))
+        return
     if not isinstance(used, nn.Module):
         yield used
         return
     for module in used.modules():
         yield module
+        if isinstance(module, LanguageModel | Parts | Tagger):
+            yield from module.outside
         if isinstance(module, RecurrentLayer | SingleStep):
             yield module.cell
         if isinstance(module, RecurrentLayer):

@@ -32,6 +32,7 @@ from statewise.train.telling import say
 DEFAULTS: Mapping[str, Any] = {"centroids": (10,)}
 #: For the words of a regular language: transitions that become hard, so that an automaton can be read off.
 REGULAR: Mapping[str, Any] = {"transition": "noisy", "embedding": 8}
+OF_MIXING = ("alpha", "rho", "pairing", "lengths")
 MEMORY = ("lstm", "peephole")
 SMALL = 128  # units up to which one thread is faster than several
 DIFFERENT = 0.01  # by so much the automaton must err more often than the network to be worth a word
@@ -93,6 +94,7 @@ def run(asked: Any, console: Console) -> dict[str, Any]:
     device = find_device(asked.device)
     there = _there(asked) if asked.resume else {}
     settings = ClassifierSettings(**{**there.get("training", {}), **from_fields(ClassifierSettings, vars(asked))})
+    refuse_idle(asked, settings)
     source = source_of(asked, there)
     examples = read_examples(source, seed=settings.seed)
     config = config_of(asked, there.get("model", {}), examples)
@@ -109,6 +111,23 @@ def run(asked: Any, console: Console) -> dict[str, Any]:
         result = train_classifier(config, settings, *sets, folder, on_epoch=write, **options)
     _tell(console, result, config, settings, examples)
     return result_of(folder)
+
+
+def refuse_idle(asked: Any, settings: ClassifierSettings) -> None:
+    """Refuse options of mixing where nothing is mixed.
+
+    Args:
+        asked: the options.
+        settings: how it is trained.
+    """
+    for name in OF_MIXING if settings.mixup == "none" else ():
+        if getattr(asked, name) is not None:
+            raise ArgumentError(
+                where=f"--{name}",
+                got=getattr(asked, name),
+                wanted="no such option without --mixup",
+                remedy="It would do nothing: leave it out.",
+            )
 
 
 def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +193,8 @@ def describe_run(
     if any(config.centroids):
         counts = " and ".join(map(str, config.centroids_of_layers))
         states = f"{counts} centroids ({config.transition})"
-    network = f"{config.cell} of {config.layers} x {config.hidden} units, {states}"
+    mixed = "" if settings.mixup == "none" else f", {settings.mixup} mixup"
+    network = f"{config.cell} of {config.layers} x {config.hidden} units, {states}{mixed}"
     return f"{examples.name}: {sizes}; {kinds}\n{network}; {settings.epochs} epochs on {device}, in {folder}"
 
 

@@ -107,9 +107,9 @@ def note(folder: Path, document: Mapping[str, Any]) -> None:
 def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
     """The model without regularization, with dropout, with noise, and as it is if it has more than noise.
 
-    The first has no noise, no dropout of any kind and no penalties. Dropout has the model's rates, those of weights and
-    words too, or else those of Dieng et al. 2018; the model's penalties go with it. Noise is alone; without a law it is
-    Gaussian.
+    The first has no noise, no dropout of any kind and no penalties. Dropout has the model's rates, those of weights,
+    of words and of zoneout too, or else those of Dieng et al. 2018; the model's penalties go with it. Noise is alone;
+    without a law it is Gaussian.
 
     Args:
         config: the model that is asked about.
@@ -121,8 +121,10 @@ def variants(config: LanguageModelConfig) -> dict[str, LanguageModelConfig]:
     """
     if config.noise is None:
         config = replace(config, noise="gaussian", gamma=Noise.from_std("gaussian", STD).gamma)
-    dropped, penalised = (any(getattr(config, name) for name in names) for names in (DROPOUTS, _PENALTIES))
-    noisy = replace(config, **dict.fromkeys((*DROPOUTS, *_PENALTIES), 0.0))  # type: ignore[arg-type]
+    kept = ("zoneout", "zoneout_memory")
+    dropped, penalised = (any(getattr(config, name) for name in names) for names in ((*DROPOUTS, *kept), _PENALTIES))
+    off = {**dict.fromkeys((*DROPOUTS, *_PENALTIES, "zoneout"), 0.0), "zoneout_memory": None}
+    noisy = replace(config, **off)  # type: ignore[arg-type]
     # With one layer there is nothing between the layers to drop.
     usual = {name: rate for name, rate in USUAL.items() if name != "hidden_dropout" or len(config.hidden) > 1}
     dropping = config if dropped else replace(config, **usual)  # type: ignore[arg-type]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from statewise.errors import ArgumentError
+from statewise.mixup import Pairs
+from statewise.models.mixed import mixed_logits
 from statewise.models.parts import Parts, check_inputs, make_embedding, make_head
 from statewise.models.sequences import Laid, lay_out
 from statewise.models.traces import Trace
@@ -85,22 +87,44 @@ class SequenceClassifier(Parts):
         inputs: Tensor,
         lengths: Tensor | None = None,
         *,
+        pairs: Pairs | None = None,
         generator: torch.Generator | None = None,
-    ) -> Float[Tensor, "batch classes"]:
-        """The logits of the classes.
+    ) -> Float[Tensor, "rows classes"]:
+        """The logits of the classes, of the sequences or, if they are mixed, of the pairs.
 
         Args:
             inputs: token ids (batch, steps), or numbers (batch, steps, features); what stands beyond a sequence's end
                 is never looked at.
             lengths: of each sequence; None where all are full. Keep them on the CPU: from another device the host must
                 wait for them. Sequences of one length run as a dense batch.
+            pairs: which of them are mixed, where and how strongly, drawn for :meth:`walked`; None for none.
             generator: source of everything drawn; None means torch's global one.
         """
         laid = self._lay_out(inputs, lengths)
+        if pairs is not None:
+            return mixed_logits(self, laid, pairs, generator)
         if laid.batch == 0:
             return self._logits(self.head.weight.new_zeros(0, self.head.in_features))
         _, state = self.layer(self._entering(laid, generator), generator=generator)
         return self._logits(self._read_out(state, laid.batch), generator)
+
+    def walked(self, inputs: Tensor, lengths: Tensor | None = None) -> Int[Tensor, " batch"]:
+        """How many steps the layers walk through for each sequence, a start token included; what pairs are drawn for.
+
+        Args:
+            inputs: as in :meth:`forward`.
+            lengths: as in :meth:`forward`.
+
+        >>> from statewise.mixup import InputMixup
+        >>> from statewise.models import ClassifierConfig
+        >>> model = ClassifierConfig(hidden=4).build(tokens=2, classes=2)
+        >>> words, labels = torch.tensor([[0, 1], [1, 1]]), torch.tensor([0, 1])
+        >>> pairs = InputMixup(alpha=0.5).draw(model.walked(words))
+        >>> pairs.classification(model(words, pairs=pairs), labels).shape
+        torch.Size([])
+        """
+        own = torch.full(inputs.shape[:1], inputs.shape[1]) if lengths is None else lengths.long().cpu()
+        return own if self._start is None else own + 1
 
     def states(
         self,

@@ -112,6 +112,15 @@ class LanguageModel(nn.Module):
         self._fill_own(generator)
 
     @property
+    def outside(self) -> tuple[Any, ...]:
+        """What acts in training outside the layers: on the top layer's output, on words, and what stands in for noise.
+
+        Transforms, and the function :func:`~statewise.transforms.embedding_dropout`.
+        """
+        found = (*self.outputs, *(() if self.stand_in is None else (self.stand_in,)))
+        return (*found, embedding_dropout) if self.embedding_dropout > 0.0 else found
+
+    @property
     def _bottom(self) -> RecurrentLayer:
         layer = self.layers[0]
         assert isinstance(layer, RecurrentLayer)

@@ -15,7 +15,7 @@ from statewise.heads import apply_outside
 from statewise.layers import RecurrentLayer
 from statewise.models.recurrent_config import RecurrentConfig
 from statewise.models.sequences import Laid, sequences_of
-from statewise.transforms import Centroids, LockedDropout, OutputDropout, Transform, Zoneout, embedding_dropout
+from statewise.transforms import Centroids, LockedDropout, OutputDropout, Zoneout, embedding_dropout
 
 SETTINGS = ("temperature", "similarity", "transition", "noise")
 
@@ -74,11 +74,15 @@ class Parts(nn.Module):
         return self.tokens
 
     @property
-    def outside(self) -> tuple[Transform, ...]:
-        """What acts in training outside the layers: noise on what the head reads, and dropout before and after them."""
+    def outside(self) -> tuple[Any, ...]:
+        """What acts in training outside the layers: noise on what the head reads, dropout before and after the layers.
+
+        Transforms, and the function :func:`~statewise.transforms.embedding_dropout`.
+        """
         noise, p = self.config.output_noise(), self.config.dropout
         dropout = LockedDropout if self.config.locked else OutputDropout
-        return (*(() if noise is None else (noise,)), *((dropout(p),) if p > 0.0 else ()))
+        found = (*(() if noise is None else (noise,)), *((dropout(p),) if p > 0.0 else ()))
+        return (*found, embedding_dropout) if self.config.embedding_dropout > 0.0 else found
 
     def _entering(self, laid: Laid, generator: torch.Generator | None = None) -> Tensor | PackedSequence:
         """What the layer reads."""

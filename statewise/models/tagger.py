@@ -25,7 +25,7 @@ from statewise.models.lexicon import UNKNOWN, Lexicon
 from statewise.models.parts import make_embedding, make_head
 from statewise.models.tagger_config import TaggerConfig
 from statewise.models.text import in_mode
-from statewise.transforms import LockedDropout, OutputDropout
+from statewise.transforms import LockedDropout, OutputDropout, SequenceTransform
 
 Emissions = Float[Tensor, "steps sequences tags"]
 
@@ -78,6 +78,12 @@ class Tagger(nn.Module):
             limited = config.constrained and lexicon.scheme != "none"
             constraints = Constraints.of_tags(lexicon.tags, scheme=lexicon.scheme) if limited else None
             self.crf = CRF(len(lexicon.tags), constraints=constraints, generator=generator)
+
+    @property
+    def outside(self) -> tuple[SequenceTransform, ...]:
+        """What acts in training outside the layers: dropout of what enters and of what leaves them."""
+        kind = LockedDropout if self.config.locked else OutputDropout
+        return (kind(self.config.dropout),) if self.config.dropout > 0.0 else ()
 
     def forward(
         self, batch: TokenBatch, *, pairs: Pairs | None = None, generator: torch.Generator | None = None
@@ -332,10 +338,9 @@ class Tagger(nn.Module):
         return features if self.projection is None else self.projection(features)
 
     def _dropped(self, sequence: Tensor, generator: torch.Generator | None) -> Tensor:
-        if not self.training or self.config.dropout == 0:
+        if not self.training or not self.outside:
             return sequence
-        kind = LockedDropout if self.config.locked else OutputDropout
-        return apply_outside((kind(self.config.dropout),), sequence, training=True, generator=generator)
+        return apply_outside(self.outside, sequence, training=True, generator=generator)
 
     def _nll(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Float[Tensor, " batch"]:
         if self.crf is not None:

@@ -139,15 +139,16 @@ class Callbacks:
             found |= own
         return found
 
-    def forward(self, model: nn.Module, *inputs: Any) -> tuple[Any, Tensor]:
+    def forward(self, model: nn.Module, *inputs: Any, **options: Any) -> tuple[Any, Tensor]:
         """What the model gives with the stand-ins in their places, and the sum of the penalties.
 
         Args:
             model: is trained.
             *inputs: for the model.
+            **options: for the model, by name.
         """
         standing = {f"model.{name}": weight for name, weight in self.weights(model).items()}
-        return functional_call(_WithPenalty(model, self), standing, inputs)  # type: ignore[no-any-return]
+        return functional_call(_WithPenalty(model, self), standing, inputs, options)  # type: ignore[no-any-return]
 
     def penalty(self, model: nn.Module) -> Tensor:
         """The sum of the penalties.
@@ -191,6 +192,6 @@ class _WithPenalty(nn.Module):
         super().__init__()
         self.model, self._callbacks = model, callbacks
 
-    def forward(self, *inputs: Any) -> tuple[Any, Tensor]:
-        answer = self.model(*inputs)
+    def forward(self, *inputs: Any, **options: Any) -> tuple[Any, Tensor]:
+        answer = self.model(*inputs, **options)
         return answer, self._callbacks.penalty(self.model)

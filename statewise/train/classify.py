@@ -115,6 +115,13 @@ def train_steps(
     """
     for name, examples in {"train": train, "valid": valid, **tests}.items():
         _check_like(train, examples, name)
+    if settings.mixup != "none":
+        raise ArgumentError(
+            where="ClassifierSettings.mixup",
+            got=f'"{settings.mixup}" for a classifier of steps',
+            wanted='"none": sequences with one class each are mixed here',
+            remedy="statewise.mixup mixes steps and their labels in a loop of your own; train_tagger does for words.",
+        )
     about = about_examples(train)
 
     def build(generator: torch.Generator) -> StepClassifier:

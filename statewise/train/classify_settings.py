@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from statewise.errors import ArgumentError
+from statewise.mixup import Mixup
+from statewise.train.mixups import check_mixing, make_mixer, passes_of, refuse_unknown
 from statewise.train.settings import OPTIMIZERS, PRECISIONS, check_number, check_seed
 
 SCHEDULES = ("constant", "cosine", "plateau")
@@ -35,15 +37,26 @@ class ClassifierSettings:
         curriculum_start: the longest sequence of the first epoch; None trains on all from the beginning.
         curriculum_step: by how much the longest may grow at once.
         curriculum_every: let it grow after so many epochs at the latest; None waits until the loss is below ``solved``.
-        solved: the training loss of an epoch below which the longest grows, and the noise.
+        solved: the training loss of an epoch below which the longest grows, and the noise; with ``mixup`` that of
+            examples as they are, since the loss of mixed labels has a floor.
         temperature_end: the temperature of the centroids in the last epoch, to which it goes in equal ratios; None
             leaves it.
         noise_ramp: how much the noise of the "noisy" transition grows for each update of an epoch that is solved.
         noise_max: where it stops.
         bucket: sequences of so many batches are sorted by length among themselves, so that little is padded.
+        mixup: what of two sequences is mixed, and their labels with it: "none", "input" (embeddings, or features),
+            "pre-output" (what the head reads) or "through-time" (states inside the recurrence). The label of a pair is
+            weighed by the mean of its coefficients.
+        alpha: the shape of the coefficients' Beta(alpha, alpha): small values mix little.
+        rho: how freely a coefficient moves from step to step: 0 keeps it, 1 draws each anew.
+        pairing: "sorted" pairs the sequences of a batch that have like lengths, "permute" any of them, "derange" none
+            with itself; "double" draws twice as many, each for one pair, and goes through the training set twice an
+            epoch, "double_sorted" the same by like lengths.
+        lengths: what happens where one of two sequences has ended: "handover" leaves the step to the other, "zero"
+            mixes with nothing, "truncate" ends both.
         evaluation_batch: examples that are evaluated at once.
         precision: "single", "tf32" (products in TF32) or "bf16" (the same, and autocast to bfloat16).
-        seed: of weights, noise and the order of examples.
+        seed: of weights, noise, mixing and the order of examples.
 
     >>> ClassifierSettings(epochs=3).optimizer
     'adam'
@@ -66,6 +79,11 @@ class ClassifierSettings:
     noise_ramp: float = 0.01
     noise_max: float = 1.0
     bucket: int = 50
+    mixup: str = "none"
+    alpha: float = 0.5
+    rho: float = 0.0
+    pairing: str = "sorted"
+    lengths: str = "handover"
     evaluation_batch: int = 512
     precision: str = "single"
     seed: int = 0
@@ -88,7 +106,14 @@ class ClassifierSettings:
         if self.divide <= 1:
             raise ArgumentError(where="ClassifierSettings.divide", got=self.divide, wanted="a number > 1")
         for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("precision", PRECISIONS)):
-            if getattr(self, name) not in known:
-                raise ArgumentError(
-                    where=f"ClassifierSettings.{name}", got=getattr(self, name), wanted=f"one of {', '.join(known)}"
-                )
+            refuse_unknown(self, name, known)
+        check_mixing(self, called="sequence")
+
+    @property
+    def passes(self) -> int:
+        """How often an epoch goes through the training set, so that it has as many updates with pairs as without."""
+        return passes_of(self)
+
+    def mixer(self) -> Mixup | None:
+        """What mixes the sequences of a batch; None if nothing does."""
+        return make_mixer(self)

@@ -12,11 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from statewise.errors import ArgumentError
+from statewise.mixup import Pairs
 from statewise.train.callbacks import Callbacks
 from statewise.train.choose_optimizer import build_optimizer
-from statewise.train.classify_data import EpochBatches, OnDevice
+from statewise.train.classify_data import Batch, EpochBatches, OnDevice
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.curriculum import Curriculum, NoiseRamp, temperature_at
+from statewise.train.eager import EagerStep
 from statewise.train.epochs import EpochTraining
 from statewise.train.found import Best
 from statewise.train.language import Update
@@ -27,6 +29,7 @@ from statewise.train.tasks import Measured, Task, measure
 from statewise.train.watch import Watch
 from statewise.train.weights import keep_weights, lent_weights
 
+CLEAN = (32, 512)  # at least and at most so many training examples tell how far they are learnt, else a tenth of them
 DECAY = 0.9  # of RMSprop's mean, without momentum: how Wang & Niepert's "momentum 0.9" must be read
 
 
@@ -40,7 +43,8 @@ class ExampleTraining(EpochTraining):
         train: on what.
         valid: what says which epoch's model is the best.
         device: where.
-        graph: as for :class:`TrainingStep`; idle for sequences of several lengths, which no graph can hold.
+        graph: as for :class:`TrainingStep`; idle for sequences of several lengths, or pairs of them, which no graph can
+            hold.
         callbacks: what acts on the weights.
     """
 
@@ -84,6 +88,9 @@ class ExampleTraining(EpochTraining):
         graph = False if train.ragged else self._graph(graph)
         options = {"clip": settings.clip, "graph": graph, "skipped": self.skipped}
         self.step = TrainingStep(model, self._loss, self.optimizer, **options)
+        self.mixer = settings.mixer()
+        # Pairs are drawn on the host, with other indices in every update.
+        self._mixed_step = EagerStep(model, self._mixed_loss, self.optimizer, settings.clip, self.skipped)
         self._planned: tuple[tuple[int, int], EpochBatches, Tensor] | None = None
         self.callbacks.check(model)
         self.callbacks.after_update(model)
@@ -117,13 +124,15 @@ class ExampleTraining(EpochTraining):
             soft, hard = self.measured(self.valid)
             if self._rank(soft, hard) < self.best.rank:
                 self._keep(soft, hard)
-        self.curriculum.observe(train_loss)
-        self.noise.observe(train_loss, updates=len(batches))
+        clean_loss = train_loss if self.mixer is None else self._clean_loss()
+        self.curriculum.observe(clean_loss)
+        self.noise.observe(clean_loss, updates=len(batches))
         record = {
             "epoch": self.position.epoch,
             "updates": self.position.updates,
             "train_loss": train_loss,
             "train_error": train_error,
+            **({} if self.mixer is None else {"clean_loss": clean_loss}),
             **({"penalty": penalties[0]} if penalties else {}),
             "valid_loss": soft.loss,
             "valid_error": soft.error,
@@ -182,7 +191,7 @@ class ExampleTraining(EpochTraining):
         batch = self.train.batch(rows, places)
         set_lr(self.optimizer, self._rate(progress, self.position.epoch))
         with precisely(self.settings.precision, self.device):
-            loss, found = self.step(batch.inputs, batch.lengths, batch.targets)
+            loss, found = self._stepped(batch)
         self.callbacks.after_update(self.model)
         # What is told, and what rules look at, is the loss of the task alone.
         mean, wrong, penalty = found if self.callbacks else (loss, found, loss)
@@ -196,6 +205,34 @@ class ExampleTraining(EpochTraining):
         self.watch.step(loss, model=self.model, checkpoint=self.checkpoint)
         return Update(mean, batch.steps)
 
+    def _stepped(self, batch: Batch) -> tuple[Tensor, Any]:
+        """Train on a batch, on pairs of its examples if they are mixed; a last one alone has no partner."""
+        if self.mixer is None or len(batch.targets) < 2:
+            return self.step(batch.inputs, batch.lengths, batch.targets)  # type: ignore[no-any-return]
+        own = self.model.walked(batch.inputs, batch.lengths)
+        pairs = self.mixer.draw(own, device=self.device, layers=self.model.layer.num_layers)
+        return self._mixed_step((batch.inputs, batch.lengths, batch.targets, pairs)).result()  # type: ignore[no-any-return]
+
+    def _mixed_loss(
+        self, model: nn.Module, inputs: Tensor, lengths: Tensor | None, targets: Tensor, pairs: Pairs
+    ) -> Any:
+        if not self.callbacks:
+            return self.task.mixed_loss(model(inputs, lengths, pairs=pairs), targets, pairs)
+        logits, penalty = self.callbacks.forward(model, inputs, lengths, pairs=pairs)
+        mean, wrong = self.task.mixed_loss(logits, targets, pairs)
+        return mean + penalty.to(mean), (mean, wrong, penalty)
+
+    def _clean_loss(self) -> float:
+        """The loss of training examples as they are, always the same ones of those that are trained on.
+
+        What is minimised is of mixed labels, and has a floor above 0: it is no sign of how far a lesson is learnt.
+        """
+        longest = self.curriculum.longest
+        known = np.arange(len(self.train)) if longest is None else np.flatnonzero(self.train.lengths <= longest)
+        which = known[np.unique(np.linspace(0, len(known) - 1, np.clip(len(known) // 10, *CLEAN)).astype(np.int64))]
+        with precisely(while_evaluating(self.settings.precision), self.device):
+            return measure(self.model, self.train, batch=self.settings.evaluation_batch, which=which).loss
+
     def _loss(self, model: nn.Module, inputs: Tensor, lengths: Tensor | None, targets: Tensor) -> Any:
         if not self.callbacks:
             return self.task.loss(model(inputs, lengths), targets)
@@ -204,11 +241,13 @@ class ExampleTraining(EpochTraining):
         return mean + penalty.to(mean), (mean, wrong, penalty)
 
     def _graph(self, graph: Any) -> Any:
-        """Norms are computed on the host or make it wait, so a step with callbacks is not captured."""
-        if self.callbacks and graph is True:
+        """Norms are computed on the host or make it wait, and pairs are drawn there, so that neither is captured."""
+        why = "callbacks" if self.callbacks else "mixup" if self.settings.mixup != "none" else ""
+        if why and graph is True:
             wanted = '"auto" or False: what callbacks do to the weights makes the host wait'
-            raise ArgumentError(where="graph", got="True with callbacks", wanted=wanted)
-        return False if self.callbacks else graph
+            wanted = '"auto" or False: pairs are drawn on the host' if why == "mixup" else wanted
+            raise ArgumentError(where="graph", got=f"True with {why}", wanted=wanted)
+        return False if why else graph
 
     def _rate(self, progress: float, epoch: int) -> float:
         """The learning rate at a moment of an epoch."""
@@ -241,12 +280,10 @@ class ExampleTraining(EpochTraining):
         """The batches of this epoch, the same whenever they are asked for."""
         key = self.position.epoch, self.curriculum.longest
         if self._planned is None or self._planned[0] != key:
-            batches = EpochBatches.shuffled(
-                self.train.lengths,
-                batch=self.settings.batch,
-                longest=self.curriculum.longest,
-                bucket=self.settings.bucket,
-                generator=self._order(),
-            )
+            passes, generator = self.settings.passes, self._order()
+            how: dict[str, Any] = {"batch": self.settings.batch * passes, "bucket": self.settings.bucket}
+            how |= {"longest": self.curriculum.longest, "generator": generator}
+            some = [EpochBatches.shuffled(self.train.lengths, **how) for _ in range(passes)]
+            batches = EpochBatches.joined(some)
             self._planned = key, batches, torch.from_numpy(batches.places).to(self.device)
         return self._planned[1], self._planned[2]

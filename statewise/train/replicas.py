@@ -18,6 +18,8 @@ from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.train.prefix_tree import Numbers, PrefixTree
 
 Rows = Float[Tensor, "replicas rows width"]
+#: What acts at random on a network, or between its steps: nothing of it is in the replicas.
+IDLE = ("dropout", "embedding_dropout", "recurrent_dropout", "zoneout", "weight_drop", "state_noise")
 
 
 class Replicas:
@@ -38,7 +40,7 @@ class Replicas:
     """
 
     def __init__(self, config: ClassifierConfig, words: Sequences, seeds: Sequence[int]) -> None:
-        self._refuse_dropout(config)
+        self._refuse_random(config)
         self.config, self._words = config, words
         models = [self._build(torch.Generator().manual_seed(seed)) for seed in seeds]
         self.template, self.count = models[0], len(models)
@@ -58,14 +60,14 @@ class Replicas:
         for parameter in self.parameters.values():
             parameter.requires_grad_()
 
-    def _refuse_dropout(self, config: ClassifierConfig) -> None:
-        for name in ("dropout", "embedding_dropout"):
+    def _refuse_random(self, config: ClassifierConfig) -> None:
+        for name in IDLE:
             if getattr(config, name):
                 raise ArgumentError(
                     where=f"learn_automaton, ClassifierConfig.{name}",
                     got=getattr(config, name),
-                    wanted="0: an automaton is learnt from all of every word",
-                    remedy="train_classifier has dropout.",
+                    wanted=f"{getattr(ClassifierConfig, name)}: an automaton is learnt from all of every word",
+                    remedy="train_classifier has it.",
                 )
 
     def _build(self, generator: torch.Generator) -> SequenceClassifier:

@@ -5,26 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from statewise.errors import ArgumentError
-from statewise.mixup import InputMixup, Mixup, PreOutputMixup, ThroughTimeMixup
+from statewise.mixup import Mixup
 from statewise.mixup.crf_loss import MODES
-from statewise.mixup.lengths import POLICIES
-from statewise.mixup.pairing import RULES
+from statewise.train.mixups import check_mixing, make_mixer, passes_of, refuse_unknown
 from statewise.train.settings import OPTIMIZERS, PRECISIONS, check_number, check_seed
 
 SCHEDULES = ("constant", "steps", "plateau", "cosine")
-MIXUPS: dict[str, type[Mixup] | None] = {
-    "none": None,
-    "input": InputMixup,
-    "pre-output": PreOutputMixup,
-    "through-time": ThroughTimeMixup,
-}
 KEEPS = ("best", "last")
 _CHOICES = {
     "optimizer": OPTIMIZERS,
     "schedule": SCHEDULES,
-    "mixup": tuple(MIXUPS),
-    "pairing": tuple(RULES),
-    "lengths": POLICIES,
     "crf_mode": MODES,
     "keep": KEEPS,
     "precision": PRECISIONS,
@@ -116,21 +106,8 @@ class TaggerSettings:
                 where="TaggerSettings.lr", got=self.lr, wanted=f"at least {self.least_lr:g}, below which a run ends"
             )
         for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ArgumentError(
-                    where=f"TaggerSettings.{name}", got=getattr(self, name), wanted=f"one of {', '.join(known)}"
-                )
-        try:
-            self.mixer()
-        except ArgumentError as error:  # of the process or the pairing that it is made of
-            raise error.told(where=f"TaggerSettings.{error.where.rpartition('.')[2]}") from None
-        if self.mixup != "none" and self.batch * self.passes < 2:
-            raise ArgumentError(
-                where="TaggerSettings.batch",
-                got=f"1 with mixup {self.mixup}",
-                wanted="at least 2: a sentence alone has no partner",
-                remedy='Take larger batches; or pairing="double", which draws two sentences for each pair.',
-            )
+            refuse_unknown(self, name, known)
+        check_mixing(self, called="sentence")
 
     @property
     def plans_ahead(self) -> bool:
@@ -140,11 +117,8 @@ class TaggerSettings:
     @property
     def passes(self) -> int:
         """How often an epoch goes through the training set, so that it has as many updates with pairs as without."""
-        return 2 if self.mixup != "none" and self.pairing.startswith("double") else 1
+        return passes_of(self)
 
     def mixer(self) -> Mixup | None:
         """What mixes the sentences of a batch; None if nothing does."""
-        kind = MIXUPS[self.mixup]
-        if kind is None:
-            return None
-        return kind(alpha=self.alpha, rho=self.rho, pairing=self.pairing, lengths=self.lengths)
+        return make_mixer(self)

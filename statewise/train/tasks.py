@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from statewise.mixup import Pairs
 from statewise.models.views import view_of
 from statewise.train.classify_data import EpochBatches, OnDevice
 
@@ -86,6 +88,25 @@ class Task:
         mean = cross_entropy(flat.flatten(0, -2), targets.flatten())
         return mean, (logits.detach().argmax(-1) != targets).sum()
 
+    def mixed_loss(
+        self, logits: Float[Tensor, "pairs classes"], targets: Int[Tensor, " answers"], pairs: Pairs
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """The mean loss of mixed labels, and how many answers are wrong, each counted by the weights of its labels.
+
+        ``l CE(p, y) + (1 - l) CE(p, y')`` with the mean coefficient ``l`` of the pair (Karamzade et al. 2020, Remark
+        1), over the steps that it has after the treatment of unequal lengths. Wrong answers are told for as many labels
+        as there are sequences, whether they make as many pairs or half as many.
+
+        Args:
+            logits: of the pairs.
+            targets: of the sequences.
+            pairs: of them.
+        """
+        answers, weight = logits.detach().argmax(-1), pairs.mean_coefficient.to(logits.device)
+        first, second = (targets[side.to(targets.device, non_blocking=True)] for side in (pairs.first, pairs.second))
+        wrong = weight * (answers != first) + (1 - weight) * (answers != second)
+        return pairs.classification(logits, targets), wrong.mean() * len(targets)
+
     def rank(self, soft: Measured, hard: Measured | None = None, *, noise: float = 0.0) -> tuple[float, ...]:
         """What models are compared by; the smaller the better.
 
@@ -103,7 +124,9 @@ CLASSES = Task("classifier")
 STEPS = Task("step classifier", by_loss=True)
 
 
-def measure(model: Any, examples: OnDevice, *, batch: int, hard: bool = False) -> Measured:
+def measure(
+    model: Any, examples: OnDevice, *, batch: int, hard: bool = False, which: npt.NDArray[np.int64] | None = None
+) -> Measured:
     """How well a classifier does on a set, with everything random switched off.
 
     Args:
@@ -111,6 +134,7 @@ def measure(model: Any, examples: OnDevice, *, batch: int, hard: bool = False) -
         examples: the set.
         batch: how many run at once.
         hard: move to the nearest centroid at each step, as the automaton of the model does.
+        which: some of the examples; None for all.
     """
     seen = view_of(model)
     if hard:
@@ -118,12 +142,13 @@ def measure(model: Any, examples: OnDevice, *, batch: int, hard: bool = False) -
     classes = model.classes
     table = torch.zeros(classes * classes, dtype=torch.int64, device=examples.device)
     summed = torch.zeros((), dtype=torch.float64, device=examples.device)
-    batches = EpochBatches.sorted(examples.lengths, batch=batch)
-    rows = torch.from_numpy(batches.places).to(examples.device)
+    batches = EpochBatches.sorted(examples.lengths if which is None else examples.lengths[which], batch=batch)
+    places = batches.places if which is None else which[batches.places]
+    rows = torch.from_numpy(places).to(examples.device)
     seen.eval()
     with torch.no_grad():
         for part in batches.slices():
-            inputs, lengths, targets, _ = examples.batch(rows[part], batches.places[part])
+            inputs, lengths, targets, _ = examples.batch(rows[part], places[part])
             logits = seen(inputs, lengths).flatten(0, -2).float()
             targets = targets.flatten()
             summed += cross_entropy(logits.double(), targets, reduction="sum")

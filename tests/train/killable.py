@@ -54,6 +54,22 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "cosine": (NOISY_STATES, replace(CLASSIFIER, epochs=3, optimizer="rmsprop", schedule="cosine")),
     # All that may act on the weights, see CALLBACKS.
     "certified": (ClassifierConfig(cell="mgu", hidden=5, embedding=3), replace(CLASSIFIER, epochs=3)),
+    # Pairs, lengths that grow by a loss of their own, and all that is drawn inside a network.
+    "mixed": (
+        ClassifierConfig(
+            hidden=6,
+            embedding=4,
+            centroids=(3,),
+            zoneout=0.1,
+            weight_drop=0.2,
+            dropout=0.2,
+            locked=True,
+            recurrent_dropout=0.1,
+            state_noise="gaussian",
+            gamma=0.3,
+        ),
+        replace(CLASSIFIER, epochs=3, mixup="through-time", rho=0.3, pairing="double", solved=0.6),
+    ),
     # A rate so high that the plateau comes.
     "tagger": (NAMES, replace(TAGGER, lr=2.0, schedule="plateau", step_every=1, patience=4)),
     "doubled tagger": (

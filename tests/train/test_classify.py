@@ -37,8 +37,8 @@ from train.killed import Outcome, killable, outcome, undisturbed_outcomes
 
 SMALL = ClassifierConfig(hidden=12, embedding=4, centroids=(6,))
 SETTINGS = ClassifierSettings(epochs=2, batch=32, lr=0.01)
-KINDS = ("classifier", "cosine", "certified")
-QUICK = {("classifier", 6), ("cosine", 9), ("certified", 7)}
+KINDS = ("classifier", "cosine", "certified", "mixed")
+QUICK = {("classifier", 6), ("cosine", 9), ("certified", 7), ("mixed", 7)}
 
 
 @cache
