@@ -15,6 +15,8 @@ import statewise
 from statewise import cells, layers, transforms, weights
 from statewise.citations import _SOURCES, _keys, cite, entries_by_key
 from statewise.errors import ArgumentError
+from statewise.models import ClassifierConfig, LanguageModelConfig, Lexicon, TaggerConfig
+from statewise.train import ClassifierSettings, TaggerSettings
 from statewise.transforms import Sizes, StateChange, StateGrads, Stream
 
 LAYERS = [
@@ -178,3 +180,20 @@ def test_what_has_no_paper_is_refused_by_name(used: Any) -> None:
     with pytest.raises(ArgumentError, match=r"cite: got \w+, for which no paper is known, wanted"):
         cite(used)
     assert _keys(used) is None
+
+
+def test_what_acts_outside_the_layers_and_in_training_is_cited_too() -> None:
+    classifier = ClassifierConfig(
+        hidden=4, zoneout=0.1, weight_drop=0.1, dropout=0.1, locked=True, state_noise="gaussian", gamma=0.5
+    ).build(tokens=2, classes=2)
+    found = keys(cite(classifier, ClassifierSettings(mixup="input")))
+    wanted = {"krueger2017zoneout", "wan2013regularization", "gal2016theoretically", "dieng2018noisin"}
+    assert wanted | {"karamzade2020regularizing"} <= set(found)
+    assert "karamzade2020regularizing" not in keys(cite(classifier, ClassifierSettings()))
+    plain = keys(cite(ClassifierConfig(hidden=4).build(tokens=2, classes=2)))
+    assert not wanted & set(plain)
+    model = LanguageModelConfig(hidden=(4,), noise="gaussian", gamma=0.5, placement="last", embedding_dropout=0.1)
+    assert {"dieng2018noisin", "gal2016theoretically"} <= set(keys(cite(model.build(5))))
+    tagger = TaggerConfig(hidden=4, locked=False).build(Lexicon.of([["a"]], tags=("O", "B-X")))
+    assert "zaremba2014recurrent" in keys(cite(tagger))
+    assert "karamzade2020regularizing" in keys(cite(tagger, TaggerSettings(mixup="pre-output")))

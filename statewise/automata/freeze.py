@@ -11,7 +11,8 @@ from statewise.automata.frozen import FrozenLayer, FrozenNetwork
 from statewise.errors import ArgumentError, DtypeError, NotMemorylessError
 from statewise.layers import RecurrentLayer
 from statewise.models import SequenceClassifier
-from statewise.transforms import Centroids, StateTransform
+from statewise.models.views import resting_view
+from statewise.transforms import Centroids, StateTransform, Zoneout
 
 COUNT = "count(model, words) gives an approximate machine by the paper's counting instead."
 LSTAR = "learn_by_lstar(model.classify, alphabet) learns from any network, without a guarantee."
@@ -34,7 +35,8 @@ def freeze(
     embedding = token_embedding(model, where="extract")
     centroids = regularised(model, where="extract")
     with torch.no_grad():
-        weights = {name: _copy(tensor, dtype) for name, tensor in _weights(model.layer).items()}
+        # At rest, whatever the mode of the model: weights that are dropped at random in training are whole here.
+        weights = {name: _copy(tensor, dtype) for name, tensor in _weights(resting_view(model.layer)).items()}
         layers = tuple(
             _frozen_layer(model.layer, layer, rule, _copy(rows, dtype), weights)
             for layer, (rule, rows) in enumerate(centroids)
@@ -70,12 +72,13 @@ def token_embedding(model: SequenceClassifier, *, where: str) -> Tensor:
 def regularised(model: SequenceClassifier, *, where: str) -> list[tuple[Centroids, Tensor]]:
     """The centroids of each layer; an error if they are not all that is carried from step to step."""
     if model.why_not_memoryless:
-        memory = model.layer.cell.has_memory
+        zoned = any(isinstance(transform, Zoneout) for transform in model.layer.transforms)
+        memory = model.layer.cell.has_memory or (zoned and any(model.config.centroids))
         raise NotMemorylessError(
             where=f"{where} model",
             got=model.why_not_memoryless,
-            wanted="a memory-less cell (gru, rnn, mgu, rac, multiplicative) with centroids in every layer: "
-            "else the next state is no function of the centroid and the token",
+            wanted="a memory-less cell (gru, rnn, mgu, rac, multiplicative) with centroids in every layer and without "
+            "zoneout: else the next state is no function of the centroid and the token",
             remedy=COUNT if memory else f"Build it with centroids=(k,). {LSTAR}",
         )
     others = [type(transform).__name__ for transform in model.layer.transforms if _acts_in_evaluation(transform)]
@@ -91,7 +94,7 @@ def regularised(model: SequenceClassifier, *, where: str) -> list[tuple[Centroid
 
 
 def _acts_in_evaluation(transform: object) -> bool:
-    # Noise is silent in evaluation; Zoneout is not, and would leave states between the centroids.
+    # Noise is silent in evaluation.
     return isinstance(transform, StateTransform) and type(transform).__name__ not in ("Centroids", "Noise")
 
 

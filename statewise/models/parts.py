@@ -46,7 +46,7 @@ class Parts(nn.Module):
         if self.layer.cell.has_memory:
             return f"the {self.layer.cell.name} carries a memory c besides its state"
         if any(isinstance(transform, Zoneout) for transform in self.layer.transforms):
-            return "zoneout carries a share of the old state past the cell"
+            return "Zoneout carries a share of the old state past the cell"
         bare = [str(index) for index in range(self.layer.num_layers) if self.centroids_of(index) is None]
         if len(bare) == self.layer.num_layers:
             return "no layer has centroids"

@@ -365,3 +365,34 @@ def test_words_are_rounded_and_go_on_rounded(typed: Typed, tmp_path: Path) -> No
     found = [RunFolder(tmp_path / name).load_model() for name in ("run", "once")]
     assert all((found[0][0][name] == weight).all() for name, weight in found[1][0].items())
     assert all(len(weight.unique()) <= 5 for weight in found[0][0].values())
+
+
+def test_sequences_are_mixed_and_every_regularizer_has_an_option(typed: Typed, tmp_path: Path) -> None:
+    evens(tmp_path / "parity.tsv")
+    options = ["--mixup", "through-time", "--alpha", "0.2", "--zoneout", "0.1", "--weight-drop", "0.2", "--locked"]
+    options += ["true", "--dropout", "0.1", "--recurrent-dropout", "0.1", "--state-noise", "gaussian", "--gamma", "0.3"]
+    said = typed("train", "classify", "--data", "parity.tsv", *SMALL, *options)
+    assert "10 centroids (mixture), through-time mixup" in said
+    model, told = load_classifier(tmp_path / "runs" / "parity")
+    assert (told["training"]["mixup"], told["training"]["alpha"]) == ("through-time", 0.2)
+    assert (model.config.zoneout, model.config.weight_drop, model.config.locked) == (0.1, 0.2, True)
+    assert (model.config.recurrent_dropout, model.config.state_noise, model.config.gamma) == (0.1, "gaussian", 0.3)
+    assert "goes on" not in typed("train", "classify", "--resume", "--out", "runs/parity", "--epochs", "3")
+    assert RunFolder(tmp_path / "runs" / "parity").config()["training"]["mixup"] == "through-time"
+
+
+@pytest.mark.parametrize("option", ["alpha", "rho", "pairing", "lengths"])
+def test_options_of_mixing_do_nothing_without_it_and_are_refused(refused: Typed, tmp_path: Path, option: str) -> None:
+    evens(tmp_path / "parity.tsv")
+    value = {"alpha": "0.5", "rho": "0", "pairing": "sorted", "lengths": "zero"}[option]
+    said = refused("train", "classify", "--data", "parity.tsv", f"--{option}", value)
+    assert f"--{option}" in said
+    assert "without --mixup" in said
+
+
+def test_an_automaton_is_learnt_without_regularizers(refused: Typed, tmp_path: Path) -> None:
+    evens(tmp_path / "parity.tsv")
+    said = refused("train", "classify", "--automaton", "--data", "parity.tsv", "--zoneout", "0.1")
+    assert "zoneout" in said
+    said = refused("train", "classify", "--automaton", "--data", "parity.tsv", "--mixup", "input")
+    assert "--mixup with it" in said

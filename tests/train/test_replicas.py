@@ -107,7 +107,7 @@ def test_nothing_is_drawn_from_the_global_generator() -> None:
     assert np.array_equal(before, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("name", ["dropout", "embedding_dropout"])
+@pytest.mark.parametrize("name", ["dropout", "embedding_dropout", "zoneout", "weight_drop", "recurrent_dropout"])
 def test_dropout_is_refused_rather_than_forgotten(name: str) -> None:
     config = replace(ClassifierConfig(hidden=4, centroids=(3,)), **{name: 0.5})  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=rf"ClassifierConfig\.{name}: got 0\.5.*train_classifier has it"):

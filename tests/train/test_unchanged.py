@@ -73,9 +73,9 @@ def tag(folder: Path, config: TaggerConfig = TAGGER, **options: Any) -> None:
 
 
 def step(folder: Path, **options: Any) -> None:
-    sets = [copying(delay=5, n=3, count=count, seed=count) for count in (40, 20)]
+    train, valid = (copying(delay=5, n=3, count=count, seed=count) for count in (40, 20))
     config = StepConfig(hidden=6, cell="lstm", centroids=(3,), dropout=0.1)
-    train_steps(config, options.pop("settings", CLASSIFIED), *sets, {}, folder, **options)
+    train_steps(config, options.pop("settings", CLASSIFIED), train, valid, {}, folder, **options)
 
 
 def layers(folder: Path) -> None:
