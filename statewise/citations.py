@@ -17,6 +17,7 @@ from statewise.layers import RecurrentLayer, SingleStep
 from statewise.models import LanguageModel, Tagger
 from statewise.models.parts import Parts
 from statewise.train.classify_settings import ClassifierSettings
+from statewise.train.settings import TrainingSettings
 from statewise.train.tag_settings import TaggerSettings
 from statewise.transforms import Transform
 from statewise.weights.filters import OrthogonalFilters
@@ -136,7 +137,7 @@ def _named(used: tuple[Any, ...]) -> str:
 
 def _parts(used: Any) -> Iterator[Any]:
     """Everything in an object that may have a paper."""
-    if isinstance(used, ClassifierSettings | TaggerSettings):
+    if isinstance(used, ClassifierSettings | TaggerSettings | TrainingSettings):
         yield from filter(None, (used.mixer(),))
         return
     if not isinstance(used, nn.Module):

@@ -21,8 +21,7 @@ from statewise.files import write_atomically
 from statewise.models import TaggerConfig
 from statewise.report import Table
 from statewise.train import RunFolder, TaggerResult, TaggerSettings, TagMeasured, train_tagger
-from statewise.train.mixups import MIXUPS
-from statewise.train.settings import as_json
+from statewise.train.settings import MIXUPS, as_json
 from statewise.train.tag_folder import read_given, tagged_path
 from statewise.train.telling import say
 

@@ -74,6 +74,7 @@ def run(asked: Any, console: Console) -> dict[str, Any]:
     corpus = read_text(source["data"], **{name: value for name, value in source.items() if name != "data"})
     config = config_of(asked, there.get("model", {}))
     settings = settings_of(asked, there.get("training", {}))
+    refuse_idle(asked, settings)
     folder = _folder(asked, corpus)
     told = None if asked.quiet else console
     options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source}
@@ -122,12 +123,30 @@ def settings_of(asked: Any, there: Mapping[str, Any]) -> TrainingSettings:
     return TrainingSettings(**{**usual, **whole})
 
 
+def refuse_idle(asked: Any, settings: TrainingSettings) -> None:
+    """Refuse options of mixing where nothing is mixed.
+
+    Args:
+        asked: the options.
+        settings: how it is trained.
+    """
+    for name in ("mixup_alpha", "mixup_rho") if settings.mixup == "none" else ():
+        if getattr(asked, name) is not None:
+            raise ArgumentError(
+                where=f"--{name.replace('_', '-')}",
+                got=getattr(asked, name),
+                wanted="no such option without --mixup",
+                remedy="It would do nothing: leave it out.",
+            )
+
+
 def describe_run(
     config: LanguageModelConfig, settings: TrainingSettings, corpus: Corpus, device: torch.device, folder: Path
 ) -> str:
     """A run in two lines, before it begins."""
     widths = " and ".join(map(str, config.hidden))
     noise = f"{config.noise} noise {config.gamma:g} ({config.placement})" if config.noise else "no noise"
+    noise += "" if settings.mixup == "none" else f", {settings.mixup} mixup"
     text = f"{corpus.name}: {len(corpus.train):,} tokens to train on, {len(corpus.vocabulary):,} words"
     return f"{text}\n{config.cell} of {widths} units, {noise}; {settings.epochs} epochs on {device}, in {folder}"
 

@@ -185,11 +185,27 @@ class LanguageModel(nn.Module):
             scored = targets >= 0
             each = self.head.nll(features, targets.clamp(min=0), generator=generator)
             total = nll = torch.where(scored, each, 0.0).sum() / scored.sum()
+        return self.penalised(Losses(total, nll, state), features, raw)
+
+    def penalised(
+        self,
+        losses: Losses,
+        features: Float[Tensor, "steps batch width"],
+        raw: Float[Tensor, "steps texts width"],
+    ) -> Losses:
+        """Losses with the activation penalties, which there are in training only.
+
+        Args:
+            losses: without.
+            features: what the head reads.
+            raw: the top layer's output.
+        """
+        total = losses.total
         if self.activation > 0.0 and self.training:
             total = total + self.activation * activation_penalty(features)
         if self.temporal > 0.0 and self.training:
             total = total + self.temporal * temporal_penalty(raw)
-        return Losses(total, nll, state)
+        return losses._replace(total=total)
 
     def features(
         self, tokens: Tokens, state: State | None = None, *, generator: torch.Generator | None = None

@@ -18,7 +18,7 @@ from statewise.mixup import MarkovBeta, Mixup
 from statewise.models.parts import make_head
 from statewise.recipes.lines import Line, Sheet, group
 from statewise.recipes.studies import MODEL, Computed, Studied, Study, StudyCase, means
-from statewise.train.mixups import MIXUPS
+from statewise.train.settings import MIXUPS
 from statewise.train.tensor_file import read_tensors
 
 STANDARD = "standard"

@@ -13,13 +13,16 @@ from torch import Tensor, nn
 
 from statewise.data import Columns, Corpus, bptt_lengths
 from statewise.errors import LengthError
+from statewise.mixup import Pairs
 from statewise.models import LanguageModel
 from statewise.models.text import perplexity
 from statewise.objectives import tile
 from statewise.train.averaging import Averaging, NonMonotone
 from statewise.train.choose_optimizer import build_optimizer
 from statewise.train.distributed import World
+from statewise.train.eager import EagerStep
 from statewise.train.evaluation import evaluate_stream
+from statewise.train.mixed_language import MixedObjective, following_pairs, refuse_mixing
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.schedules import Divide, EarlyStopping, set_lr
 from statewise.train.settings import TrainingSettings
@@ -143,6 +146,14 @@ class LanguageTraining:
         wrapped = self.world.wrapped(Objective(model), device)
         graph = graph if self.world.size == 1 else False
         self.step = TrainingStep(wrapped, _call, self.optimizer, clip=settings.clip, graph=graph, keep=GRAPHS)
+        self.mixer = settings.mixer()
+        self.pairs: Pairs | None = None
+        self._mixed_step: EagerStep | None = None
+        if self.mixer is not None:
+            refused: dict[str, Any] = {"samples": settings.samples, "processes": self.world.size, "graph": graph}
+            refuse_mixing(model, mixup=settings.mixup, **refused)
+            # Pairs are drawn on the host, with other indices and coefficients in every update.
+            self._mixed_step = EagerStep(MixedObjective(model, self.mixer), _call, self.optimizer, settings.clip)
         self.carried: Any = None
         self.summed_nll = torch.zeros((), dtype=torch.float64, device=device)
         self.checkpoint: str | None = None  # the last good resume point, for the error of a run that comes to nothing
@@ -210,7 +221,7 @@ class LanguageTraining:
         tokens, targets = (tile(part, self.settings.samples) for part in (tokens, targets))
         set_lr(self.optimizer, self.lr * length / self.settings.bptt if self.settings.random_bptt else self.lr)
         with precisely(self.settings.precision, self.device):
-            total, (nll, self.carried) = self.step(tokens, targets, self.carried)
+            total, (nll, self.carried) = self._stepped(tokens, targets)
         self.averaging.update()
         self.summed_nll.add_(nll, alpha=targets.numel())
         self.position.updates += 1
@@ -218,6 +229,15 @@ class LanguageTraining:
         self.position.row += length
         self.watch.step(total, model=self.model, states=self.carried, checkpoint=self.checkpoint)
         return Update(nll, targets.numel() * self.world.size)
+
+    def _stepped(self, tokens: Tensor, targets: Tensor) -> Any:
+        """Train on a segment, of mixed columns if they are mixed."""
+        if self.mixer is None or self._mixed_step is None:
+            return self.step(tokens, targets, self.carried)
+        before = None if self.carried is None else self.pairs
+        steps, batch = tokens.shape
+        self.pairs = following_pairs(self.mixer, before, steps, batch, self.device)
+        return self._mixed_step((tokens, targets, self.carried, self.pairs)).result()
 
     def _lengths(self) -> list[int]:
         """The lengths of the segments of this epoch, the same whenever they are asked for."""
@@ -248,5 +268,5 @@ def _check_texts(corpus: Corpus) -> None:
             raise LengthError(where=f"corpus.{name}", got=f"{tokens} token(s)", wanted="at least two")
 
 
-def _call(objective: nn.Module, tokens: Tensor, targets: Tensor, state: Any) -> Any:
-    return objective(tokens, targets, state)
+def _call(objective: nn.Module, tokens: Tensor, targets: Tensor, state: Any, *pairs: Pairs) -> Any:
+    return objective(tokens, targets, state, *pairs)

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from statewise.errors import ArgumentError
-from statewise.mixup import InputMixup, Mixup, PreOutputMixup, ThroughTimeMixup
+from statewise.mixup import Mixup
 from statewise.mixup.lengths import POLICIES
 from statewise.mixup.pairing import RULES
+from statewise.train.settings import MIXUPS
 
-MIXUPS: dict[str, type[Mixup] | None] = {
-    "none": None,
-    "input": InputMixup,
-    "pre-output": PreOutputMixup,
-    "through-time": ThroughTimeMixup,
-}
 #: The words that the settings of mixing may be.
 CHOICES = {"mixup": tuple(MIXUPS), "pairing": tuple(RULES), "lengths": POLICIES}
 

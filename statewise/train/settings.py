@@ -7,10 +7,18 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from statewise.errors import ArgumentError
+from statewise.mixup import InputMixup, Mixup, PreOutputMixup, ThroughTimeMixup
 
 OPTIMIZERS = ("sgd", "adam", "rmsprop", "rmsprop-tf")
 AVERAGING = ("never", "always", "non-monotone")
 PRECISIONS = ("single", "tf32", "bf16")
+
+MIXUPS: dict[str, type[Mixup] | None] = {
+    "none": None,
+    "input": InputMixup,
+    "pre-output": PreOutputMixup,
+    "through-time": ThroughTimeMixup,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +43,14 @@ class TrainingSettings:
         non_monotone: how many validation losses that test lets off.
         patience: end the run after so many epochs without a new best; None for never.
         stop_non_monotone: end the run when the non-monotone test fires, as fine-tuning does.
+        mixup: what of two columns of the text is mixed, and the words that follow with it: "none", "input"
+            (embeddings), "pre-output" (what the head reads) or "through-time" (states inside the bottom layer).
+        mixup_alpha: the shape of the coefficients' Beta(alpha, alpha): small values mix little.
+        mixup_rho: how freely a coefficient moves from step to step: 0 keeps it, 1 draws each anew.
         samples: how many draws of noise a token is trained on at once (the K-sample objective).
         precision: "single", "tf32" (products in TF32) or "bf16" (the same, and autocast to bfloat16; on a CPU outside
             the recurrence).
-        seed: of weights, noise and lengths.
+        seed: of weights, noise, mixing and lengths.
         valid_batch: columns in which the validation text is read, if it is long enough.
         test_batch: columns in which the test text is read, likewise.
 
@@ -59,6 +71,9 @@ class TrainingSettings:
     non_monotone: int = 5
     patience: int | None = None
     stop_non_monotone: bool = False
+    mixup: str = "none"
+    mixup_alpha: float = 0.5
+    mixup_rho: float = 0.0
     samples: int = 1
     precision: str = "single"
     seed: int = 1111
@@ -83,6 +98,20 @@ class TrainingSettings:
                 raise ArgumentError(
                     where=f"TrainingSettings.{name}", got=getattr(self, name), wanted=f"one of {', '.join(known)}"
                 )
+        if self.mixup not in MIXUPS:
+            raise ArgumentError(where="TrainingSettings.mixup", got=self.mixup, wanted=f"one of {', '.join(MIXUPS)}")
+        try:
+            self.mixer()
+        except ArgumentError as error:  # of the process that it is made of
+            raise error.told(where=f"TrainingSettings.mixup_{error.where.rpartition('.')[2]}") from None
+        if self.mixup != "none" and self.batch < 2:
+            wanted = "at least 2: a column alone has no partner"
+            raise ArgumentError(where="TrainingSettings.batch", got=f"1 with mixup {self.mixup}", wanted=wanted)
+
+    def mixer(self) -> Mixup | None:
+        """What mixes the columns of the text, each with another; None if nothing does."""
+        kind = MIXUPS[self.mixup]
+        return None if kind is None else kind(alpha=self.mixup_alpha, rho=self.mixup_rho, pairing="derange")
 
 
 def as_json(config: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from statewise.errors import RunFolderError
 from statewise.layers import RecurrentLayer
 from statewise.train.language import Best, LanguageTraining, Position
+from statewise.train.mixed_language import kept_pairs, pairs_from
 from statewise.train.weights import check_weights, restore_weights
 
 
@@ -81,6 +82,7 @@ def _own(training: LanguageTraining) -> dict[str, Tensor]:
     """What each process has of its own: sums, generators, and the carried state."""
     own = {"nll": training.summed_nll, **generators(training.device)}
     leaves = [] if training.carried is None else pytree.tree_leaves(training.carried)
+    own |= kept_pairs(training.pairs if leaves else None)
     return own | {f"state.{number}": leaf for number, leaf in enumerate(leaves)}
 
 
@@ -94,6 +96,7 @@ def _load_own(training: LanguageTraining, own: Mapping[str, Tensor], *, carried:
         assert isinstance(layer, RecurrentLayer)
         states.append((next(leaves), next(leaves)) if layer.cell.has_memory else next(leaves))
     training.carried = tuple(states) if carried else None
+    training.pairs = pairs_from(part(own, "pairs"), training.mixer)
 
 
 def check_device(began: str, device: torch.device) -> None:

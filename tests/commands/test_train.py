@@ -303,3 +303,15 @@ def test_an_adaptive_optimiser_has_a_rate_of_its_own(typed: Typed, tmp_path: Pat
 @pytest.mark.parametrize("device", ["mps", "meta", "cuda:99", "abacus"])
 def test_a_device_that_is_not_here_is_refused(refused: Typed, device: str) -> None:
     assert "--device: got" in refused("train", "lm", *SMALL[:-1], device)
+
+
+def test_columns_of_a_text_are_mixed_where_that_is_asked_for(typed: Typed, refused: Typed, tmp_path: Path) -> None:
+    options = ["--zoneout", "0.1", "--zoneout-memory", "0.2", "--mixup", "input", "--mixup-alpha", "0.2"]
+    said = typed("train", "lm", *SMALL, *options, "--epochs", "1", "--out", "mixed")
+    assert "no noise, input mixup" in said
+    told = RunFolder(tmp_path / "mixed").config()
+    assert (told["training"]["mixup"], told["training"]["mixup_alpha"]) == ("input", 0.2)
+    assert (told["model"]["zoneout"], told["model"]["zoneout_memory"]) == (0.1, 0.2)
+    said = refused("train", "lm", *SMALL, "--mixup-rho", "0.1", "--out", "plain")
+    assert "--mixup-rho" in said
+    assert "without --mixup" in said

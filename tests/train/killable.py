@@ -48,6 +48,12 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "adaptive": (replace(PLAIN, head="adaptive", tied=False), replace(ADAM, epochs=1, bptt=3, random_bptt=False)),
     "averaged": (replace(NOISY, weight_drop=0.2, embedding_dropout=0.1), ADAM),
     "switching": (NOISY, replace(SGD, epochs=8, averaging="non-monotone", non_monotone=1, samples=2)),
+    # Pairs and their coefficients go on from segment to segment.
+    "mixed text": (
+        replace(NOISY, zoneout=0.1, weight_drop=0.2),
+        replace(ADAM, epochs=2, mixup="through-time", mixup_rho=0.3),
+    ),
+    "mixed words": (replace(NOISY, hidden=(10, 12)), replace(ADAM, epochs=2, mixup="input", mixup_rho=0.3)),
     "patient": (NOISY, replace(SGD, epochs=30, averaging="never", patience=2)),
     # All that changes from epoch to epoch: lengths, noise, temperature and rate.
     "classifier": (NOISY_STATES, replace(CLASSIFIER, temperature_end=0.5, solved=0.6, schedule="plateau", patience=2)),

@@ -77,6 +77,22 @@ def test_killed_in_the_middle_of_a_write_it_ends_with_the_same_bits(
     assert outcome(tmp_path / "run") == undisturbed[kind]
 
 
+@pytest.mark.parametrize(
+    ("kind", "kill"),
+    [("mixed text", 5), *(pytest.param("mixed words", kill, marks=pytest.mark.slow) for kill in (4, 9))],
+)
+def test_killed_among_segments_of_mixed_texts_it_goes_on_with_the_same_pairs(
+    forks: Forks, tmp_path: Path, kind: str, kill: int
+) -> None:
+    """The chain of coefficients goes on too: partners alone would not do where ``mixup_rho`` lets them move."""
+    assert forks.run(str(tmp_path / "whole"), "--kind", kind, "--every", "1000000") == 0
+    assert forks.run(str(tmp_path / "run"), "--kind", kind, "--die-at", str(kill)) == -signal.SIGKILL
+    tensors, _ = RunFolder(tmp_path / "run").load_resume() or ({}, {})
+    assert "rank0.pairs.last" in tensors, "it was killed within an epoch"
+    assert forks.run(str(tmp_path / "run"), "--kind", kind) == 0
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
 def test_killed_before_and_after_averaging_began_it_ends_with_the_same_bits(
     forks: Forks, undisturbed: dict[str, Outcome], tmp_path: Path
 ) -> None:
