@@ -1,4 +1,4 @@
-"""What networks learn from: text, tagged sentences, formal languages, synthetic tasks, pictures read pixel by pixel."""
+"""What networks learn from: text, tagged sentences, languages, synthetic tasks, pictures by the pixel, series."""
 
 from statewise.data.bracket_words import parentheses, parentheses_language, parentheses_sets
 from statewise.data.columns import Columns, bptt_lengths
@@ -24,6 +24,11 @@ from statewise.data.permuted_pixels import PermutedPixels, PixelSet, permuted_pi
 from statewise.data.random_machines import random_machine
 from statewise.data.rows import LabelledFile
 from statewise.data.sample import sample_corpus
+from statewise.data.series import Series
+from statewise.data.series_parts import Scale
+from statewise.data.series_read import read_series
+from statewise.data.series_sample import sample_bursts, sample_seasons
+from statewise.data.series_write import write_series
 from statewise.data.sets import find_data_set
 from statewise.data.similarity import StartEndSimilarity
 from statewise.data.span_comparison import SpanComparison, compare_span_runs, compare_spans
@@ -56,8 +61,10 @@ __all__ = [
     "MemoryTask",
     "PermutedPixels",
     "PixelSet",
+    "Scale",
     "SequenceTask",
     "Sequences",
+    "Series",
     "Span",
     "SpanComparison",
     "SpanCounts",
@@ -100,9 +107,12 @@ __all__ = [
     "read_images",
     "read_labelled",
     "read_sentences",
+    "read_series",
     "read_tagged",
     "read_vectors",
+    "sample_bursts",
     "sample_corpus",
+    "sample_seasons",
     "sample_words",
     "score_spans",
     "spans",
@@ -111,4 +121,5 @@ __all__ = [
     "tomita_sets",
     "weiss_parentheses",
     "write_context_vectors",
+    "write_series",
 ]

@@ -58,15 +58,29 @@ class Labelled(ABC):
             fraction: how much of the whole the first part has, between 0 and 1; the second has the rest.
             seed: what the draw depends on.
         """
-        if not 0 < fraction < 1:
-            raise ArgumentError(where="split.fraction", got=fraction, wanted="a number between 0 and 1")
-        generator = np.random.Generator(np.random.PCG64(seed))
-        # In a random order, sorted by class; then every place has its share, rounded along the whole row.
-        order = generator.permutation(len(self))
-        order = order[np.argsort(self.labels[order], kind="stable")]
-        steps = np.floor(np.arange(len(self) + 1) * fraction + 0.5)
-        first = np.diff(steps) > 0
-        return self.select(np.sort(order[first])), self.select(np.sort(order[~first]))
+        first, second = shares(self.labels, fraction, seed=seed)
+        return self.select(first), self.select(second)
+
+
+def shares(
+    strata: npt.NDArray[Any], fraction: float, *, seed: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Two parts of some places drawn at random, each in rising order and with every stratum in the same share.
+
+    Args:
+        strata: a number for each place; places of one number are a stratum.
+        fraction: how much of the whole the first part has, between 0 and 1; the second has the rest.
+        seed: what the draw depends on.
+    """
+    if not 0 < fraction < 1:
+        raise ArgumentError(where="split.fraction", got=fraction, wanted="a number between 0 and 1")
+    generator = np.random.Generator(np.random.PCG64(seed))
+    # In a random order, sorted by class; then every place has its share, rounded along the whole row.
+    order = generator.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    steps = np.floor(np.arange(len(strata) + 1) * fraction + 0.5)
+    first = np.diff(steps) > 0
+    return np.sort(order[first]), np.sort(order[~first])
 
 
 def frozen(values: Any, kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
