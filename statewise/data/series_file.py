@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-import numpy as np
-
 from statewise.data.tables import Column, name_ending, refuse_row
 from statewise.errors import ArgumentError, DataError
 
@@ -21,7 +19,8 @@ LABELS = ("label", "class", "target")
 SEQUENCES = ("sequence", "series", "id", "sequence_id", "series_id", "case", "trial", "unit")
 TIMES = ("time", "timestamp", "datetime", "date", "step", "t")
 FILL = "Leave the row out, or fill the gap."
-_LARGEST = float(np.finfo(np.float32).max)
+#: What rounds to infinity in float32 begins here.
+TOO_LARGE = (2 - 2.0**-24) * 2.0**127
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +93,8 @@ class SeriesFile:
             line: where it stands.
             name: of its column.
         """
-        if not abs(number) <= _LARGEST:
-            wanted = "a finite number" if not math.isfinite(number) else f"a number of at most {_LARGEST:.3g}"
+        if not abs(number) < TOO_LARGE:
+            wanted = "a finite number" if not math.isfinite(number) else "a number that float32 can hold"
             self.refuse(line, f"{number}", wanted, FILL, field=name)
         return number
 

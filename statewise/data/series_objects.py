@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statewise.data.column_names import place_of
-from statewise.data.series_file import Found, SeriesFile, label_text
+from statewise.data.series_file import TOO_LARGE, Found, SeriesFile, label_text
 from statewise.data.series_parts import usual_features
 from statewise.data.tables import json_objects
 from statewise.errors import DataError
@@ -111,8 +111,7 @@ def read_arrays(file: SeriesFile) -> Found:
         if lengths.shape != (count,) or lengths.min() < 1 or lengths.max() > steps:
             _refuse(file, "lengths", f"{lengths.tolist()[:8]}", f"{count} whole numbers from 1 to {steps}")
     inside = np.arange(steps) < lengths[:, None]
-    largest = float(np.finfo(np.float32).max)
-    wrong = np.argwhere(inside[:, :, None] & ~(np.abs(values.astype(np.float64)) <= largest))
+    wrong = np.argwhere(inside[:, :, None] & ~(np.abs(values.astype(np.float64)) < TOO_LARGE))
     if len(wrong):
         place = ", ".join(map(str, wrong[0].tolist()))
         _refuse(file, f"{VALUES}[{place}]", str(values[tuple(wrong[0])]), "a finite number that float32 can hold")

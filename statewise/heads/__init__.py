@@ -3,6 +3,7 @@
 from statewise.heads.crf import CRF
 from statewise.heads.crf_constraints import Constraints
 from statewise.heads.crf_score import ForbiddenPathError
+from statewise.heads.gaussian import Normal
 from statewise.heads.likelihoods import Bernoulli, Categorical, Gaussian, Likelihood, Poisson
 from statewise.heads.outside import apply_outside
 from statewise.heads.readout import Readout
@@ -19,6 +20,7 @@ __all__ = [
     "Head",
     "Likelihood",
     "MixtureOfSoftmaxes",
+    "Normal",
     "Poisson",
     "Readout",
     "Softmax",

@@ -3,9 +3,12 @@
 from statewise.models.classifier import SequenceClassifier
 from statewise.models.classifier_config import ClassifierConfig
 from statewise.models.config import LanguageModelConfig
+from statewise.models.forecaster import Forecaster
+from statewise.models.forecaster_config import ForecastConfig
 from statewise.models.language import LanguageModel, Losses
 from statewise.models.lexicon import Lexicon
 from statewise.models.orthogonal_network import OrthogonalNetwork
+from statewise.models.paths import Paths
 from statewise.models.steps import StepClassifier, StepConfig
 from statewise.models.tagger import Tagger
 from statewise.models.tagger_config import TaggerConfig
@@ -14,11 +17,14 @@ from statewise.models.traces import Trace
 
 __all__ = [
     "ClassifierConfig",
+    "ForecastConfig",
+    "Forecaster",
     "LanguageModel",
     "LanguageModelConfig",
     "Lexicon",
     "Losses",
     "OrthogonalNetwork",
+    "Paths",
     "Score",
     "SequenceClassifier",
     "StepClassifier",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -31,6 +32,8 @@ class Parts(nn.Module):
     embedding: nn.Embedding | None
     layer: RecurrentLayer
     head: nn.Linear
+    scale_mean: Tensor
+    scale_deviation: Tensor
 
     @property
     def memoryless(self) -> bool:
@@ -86,7 +89,46 @@ class Parts(nn.Module):
 
     def _entering(self, laid: Laid, generator: torch.Generator | None = None) -> Tensor | PackedSequence:
         """What the layer reads."""
-        return laid.source if self.embedding is None else laid.map(partial(self._embedded, laid, generator=generator))
+        if self.embedding is None:
+            return laid.map(self.standardised) if self.has_scale else laid.source
+        return laid.map(partial(self._embedded, laid, generator=generator))
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether features are standardised before they are read."""
+        return "scale_mean" in self._buffers
+
+    def standardise(self, mean: Sequence[float], deviation: Sequence[float]) -> None:
+        """Let the model take the mean of its training set off each feature, and divide it by the deviation.
+
+        Both become part of the model's state. What it reads are then values as they are.
+
+        Args:
+            mean: of each feature.
+            deviation: of each feature, above 0.
+        """
+        width = self.features
+        if (
+            width is None
+            or not len(mean) == len(deviation) == width
+            or not all(0 < each < math.inf for each in deviation)
+        ):
+            raise ArgumentError(
+                where=f"{type(self).__name__}.standardise",
+                got=f"{len(mean)} means and the deviations {tuple(deviation)}",
+                wanted=f"a mean and a deviation above 0 for each of {width} features",
+            )
+        weight = self.head.weight
+        for name, values in (("scale_mean", mean), ("scale_deviation", deviation)):
+            self.register_buffer(name, torch.tensor(values, dtype=weight.dtype, device=weight.device))
+
+    def standardised(self, values: Tensor) -> Tensor:
+        """Values of features as the layer reads them.
+
+        Args:
+            values: (..., features).
+        """
+        return (values - self.scale_mean) / self.scale_deviation if self.has_scale else values
 
     def _embedded(self, laid: Laid, tokens: Tensor, *, generator: torch.Generator | None) -> Tensor:
         """The embeddings of tokens, in training with dropout."""

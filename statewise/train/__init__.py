@@ -15,6 +15,9 @@ from statewise.train.dynamic import dynamic_evaluation, gradient_statistics
 from statewise.train.dynamic_steps import GradientStatistics
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 from statewise.train.fit import TrainingResult, load_language_model, train_language_model
+from statewise.train.forecast import load_forecaster, train_forecaster
+from statewise.train.forecast_measure import FeatureErrors, ForecastMeasured, measure_forecasts
+from statewise.train.forecast_run import ForecastResult
 from statewise.train.harden import AUTOMATON, Hardening, LearntAutomaton, learn_automaton
 from statewise.train.language import LanguageTraining, Update
 from statewise.train.plan import CaptureError, CaptureWarning, StepPlan
@@ -48,6 +51,9 @@ __all__ = [
     "Curriculum",
     "Divide",
     "EarlyStopping",
+    "FeatureErrors",
+    "ForecastMeasured",
+    "ForecastResult",
     "GradientStatistics",
     "Hardening",
     "Judged",
@@ -82,15 +88,18 @@ __all__ = [
     "language_statistics",
     "learn_automaton",
     "load_classifier",
+    "load_forecaster",
     "load_language_model",
     "load_steps",
     "load_tagger",
+    "measure_forecasts",
     "precisely",
     "promises",
     "rmsprop_tf_",
     "save_classifier",
     "temperature_at",
     "train_classifier",
+    "train_forecaster",
     "train_language_model",
     "train_steps",
     "train_tagger",

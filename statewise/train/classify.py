@@ -10,27 +10,27 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from statewise.data import Copying, Images, Sequences
+from statewise.data import Copying, Images, Sequences, Series
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.models.steps import StepClassifier, StepConfig
 from statewise.train.callbacks import Callback
-from statewise.train.classify_folder import about_examples, read_about, sizes_of
+from statewise.train.classify_folder import about_examples, read_about, sizes_of, standardise
 from statewise.train.classify_run import ClassifierResult, ExampleRun
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.driver import Checkpoints
 from statewise.train.run import RunFolder
 from statewise.train.tasks import CLASSES, STEPS, Task
 
-Examples = Sequences | Images | Copying
+Examples = Sequences | Images | Copying | Series
 
 
 def train_classifier(
     config: ClassifierConfig,
     settings: ClassifierSettings,
-    train: Sequences | Images,
-    valid: Sequences | Images,
-    tests: Mapping[str, Sequences | Images],
+    train: Sequences | Images | Series,
+    valid: Sequences | Images | Series,
+    tests: Mapping[str, Sequences | Images | Series],
     folder: Path | str,
     *,
     device: torch.device | str = "cpu",
@@ -81,16 +81,18 @@ def train_classifier(
     """
     train.check_classes(where="train")
     for name, examples in {"valid": valid, **tests}.items():
-        _check_like(train, examples, name)
+        check_like(train, examples, name)
     about = about_examples(train)
 
     def build(generator: torch.Generator) -> SequenceClassifier:
-        return config.build(**sizes_of(about), symbols=about["symbols"], generator=generator)
+        made = config.build(**sizes_of(about), symbols=about["symbols"], generator=generator)
+        return standardise(made, about)  # type: ignore[no-any-return]
 
     options = {"device": device, "resume": resume, "checkpoints": checkpoints, "graph": graph, "console": console}
     options |= {"on_epoch": on_epoch, "weights": weights, "source": source, "callbacks": callbacks}
     run: ExampleRun[SequenceClassifier] = ExampleRun(CLASSES, config, settings, build, about)
-    return run(train, valid, tests, folder, **options)
+    result: ClassifierResult = run(train, valid, tests, folder, **options)
+    return result
 
 
 def train_steps(
@@ -114,7 +116,7 @@ def train_steps(
         **options: as for :func:`train_classifier`.
     """
     for name, examples in {"train": train, "valid": valid, **tests}.items():
-        _check_like(train, examples, name)
+        check_like(train, examples, name)
     if settings.mixup != "none":
         raise ArgumentError(
             where="ClassifierSettings.mixup",
@@ -128,7 +130,8 @@ def train_steps(
         return config.build(**sizes_of(about), generator=generator)
 
     run: ExampleRun[StepClassifier] = ExampleRun(STEPS, config, settings, build, about)
-    return run(train, valid, tests, folder, **options)
+    result: ClassifierResult = run(train, valid, tests, folder, **options)
+    return result
 
 
 def load_classifier(
@@ -142,8 +145,8 @@ def load_classifier(
         folder: of the run.
         device: where the model goes.
     """
-    about, told, state, model = _stored(folder, CLASSES)
-    built = ClassifierConfig(**model).build(**sizes_of(about), symbols=about["symbols"])
+    about, told, state, model = stored_run(folder, CLASSES)
+    built = standardise(ClassifierConfig(**model).build(**sizes_of(about), symbols=about["symbols"]), about)
     built.load_state_dict(state)
     return built.to(device).eval(), told
 
@@ -155,13 +158,15 @@ def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tup
         folder: of the run.
         device: where the model goes.
     """
-    about, told, state, model = _stored(folder, STEPS)
+    about, told, state, model = stored_run(folder, STEPS)
     built = StepConfig(**model).build(**sizes_of(about))
     built.load_state_dict(state)
     return built.to(device).eval(), told
 
 
-def _stored(folder: Path | str, task: Task) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor], dict[str, Any]]:
+def stored_run(
+    folder: Path | str, task: Task
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor], dict[str, Any]]:
     """What a folder has: its examples in words, what the run was told, the best weights, and the model's settings."""
     run = RunFolder(folder)
     told = run.config()
@@ -173,11 +178,11 @@ def _stored(folder: Path | str, task: Task) -> tuple[dict[str, Any], dict[str, A
     return about, {**told, "examples": about}, state, model
 
 
-def _check_like(train: Examples, other: Examples, name: str) -> None:
+def check_like(train: Examples, other: Examples, name: str) -> None:
     """Refuse a set that is empty, or made of other symbols or classes."""
     if len(other) == 0:
         raise ArgumentError(where=name, got="no examples", wanted="at least one")
-    for what in ("symbols", "classes", "height", "width", "by", "permutation"):
+    for what in ("symbols", "classes", "height", "width", "by", "permutation", "features"):
         mine, yours = (about_examples(examples).get(what) for examples in (train, other))
         if mine != yours:
             raise ArgumentError(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from statewise.data import Copying, Images, Sequences
+from statewise.data import Copying, Images, Sequences, Series
 from statewise.errors import DtypeError
 
 
@@ -35,7 +35,8 @@ class OnDevice:
     """All examples of a set, once copied to a device; a batch is then a matter of indices.
 
     Args:
-        examples: sequences of tokens, pictures, or a copying task, where every step has a target.
+        examples: sequences of tokens or of numbers with their classes, pictures, or a copying task, where every step
+            has a target.
         device: where they go.
 
     >>> words = OnDevice(Sequences.from_words(["ab", "", "b"], [1, 0, 0]), torch.device("cpu"))
@@ -44,16 +45,16 @@ class OnDevice:
     ([[1, 0], [0, 1]], [1, 2], [0, 1])
     """
 
-    def __init__(self, examples: Sequences | Images | Copying, device: torch.device) -> None:
+    def __init__(self, examples: Sequences | Images | Copying | Series, device: torch.device) -> None:
         self.device = device
         self._shape = (examples.steps, examples.features) if isinstance(examples, Images) else None
         self.least = 0
-        if isinstance(examples, Sequences):
+        if isinstance(examples, Sequences | Series):
             self.lengths, content, starts, targets = _sequences(examples)
         elif isinstance(examples, Images | Copying):
             self.lengths, content, starts, targets = _full(examples)
         else:
-            wanted = "Sequences, Images or Copying"
+            wanted = "Sequences, Series, Images or Copying"
             raise DtypeError(where="examples", got=type(examples).__name__, wanted=wanted)
         self.ragged = len(self.lengths) > 0 and bool((self.lengths != self.lengths[0]).any())
         if targets.ndim == 1:
@@ -68,6 +69,14 @@ class OnDevice:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def counted(self, places: npt.NDArray[np.integer]) -> int:
+        """How many targets some examples have together.
+
+        Args:
+            places: which ones.
+        """
+        return len(places) * self.answers
 
     def batch(self, rows: Tensor, places: npt.NDArray[np.integer]) -> Batch:
         """Some examples.
@@ -89,11 +98,17 @@ class OnDevice:
         starts = self._starts[rows].unsqueeze(1)
         places = starts + at
         if not self.ragged:
-            return self._content[places].long()
+            return self._widened(self._content[places])
         inside = places < self._starts[rows + 1].unsqueeze(1)
         # Beyond a sequence's end lies the next one, or nothing.
         places = places.clamp_(max=max(0, len(self._content) - 1))
-        return torch.where(inside, self._content[places].long(), 0) if len(self._content) else places
+        if not len(self._content):
+            return places
+        inside = inside if self._content.ndim == 1 else inside.unsqueeze(2)
+        return torch.where(inside, self._widened(self._content[places]), 0)
+
+    def _widened(self, content: Tensor) -> Tensor:
+        return content if content.is_floating_point() else content.long()
 
 
 @dataclass(frozen=True)
@@ -183,8 +198,11 @@ class EpochBatches:
             yield slice(int(self.bounds[number]), int(self.bounds[number + 1]))
 
 
-def _sequences(examples: Sequences) -> tuple[Any, ...]:
-    return examples.lengths, examples.tokens, examples.starts, examples.labels
+def _sequences(examples: Sequences | Series) -> tuple[Any, ...]:
+    if isinstance(examples, Sequences):
+        return examples.lengths, examples.tokens, examples.starts, examples.labels
+    labels = np.zeros(len(examples), dtype=np.int64) if examples.labels is None else examples.labels
+    return examples.lengths, examples.values, examples.starts, labels
 
 
 def _full(examples: Images | Copying) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from statewise.data import Copying, Images
+from statewise.data import Copying, Images, Series
 from statewise.errors import RunFolderError
 from statewise.files import write_atomically
 
@@ -18,7 +18,7 @@ EXAMPLES = "examples.json"
 
 
 def about_examples(examples: Any) -> dict[str, Any]:
-    """What a reader of a model must know of the examples: classes, alphabet, and how pictures are read.
+    """What a reader of a model must know of the examples: classes, alphabet, how pictures are read, scale of numbers.
 
     Args:
         examples: the training set.
@@ -30,6 +30,10 @@ def about_examples(examples: Any) -> dict[str, Any]:
     if isinstance(examples, Copying):
         names = [f"c{number}" for number in range(examples.tokens)]
         return {"kind": "copying", "classes": names, "symbols": names}
+    if isinstance(examples, Series):
+        mean, deviation = examples.scale()
+        scale = {"features": list(examples.features), "mean": list(mean), "deviation": list(deviation)}
+        return {"kind": "series", "classes": list(examples.classes), "symbols": None, **scale}
     found: dict[str, Any] = {"kind": type(examples).__name__.lower(), "classes": list(examples.classes)}
     if not isinstance(examples, Images):
         return {**found, "symbols": list(examples.symbols)}
@@ -49,9 +53,21 @@ def sizes_of(about: Mapping[str, Any]) -> dict[str, Any]:
     >>> sizes_of({"symbols": None, "classes": ["0", "1"], "height": 28, "width": 14, "by": "rows"})
     {'features': 14, 'classes': 2}
     """
-    features = about["width"] if about.get("by") == "rows" else 1
+    features = about["width"] if about.get("by") == "rows" else len(about.get("features", "1"))
     inputs = {"features": features} if about["symbols"] is None else {"tokens": len(about["symbols"])}
     return {**inputs, "classes": len(about["classes"])}
+
+
+def standardise(model: Any, about: Mapping[str, Any]) -> Any:
+    """Let a model of numeric sequences read them by the scale of its training set; gives the model, and others as is.
+
+    Args:
+        model: a classifier.
+        about: what :func:`about_examples` gave.
+    """
+    if "mean" in about:
+        model.standardise(about["mean"], about["deviation"])
+    return model
 
 
 def describe_examples(train: Any, valid: Any, tests: Mapping[str, Any]) -> dict[str, Any]:

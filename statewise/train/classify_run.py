@@ -13,7 +13,7 @@ from torch import Tensor
 
 from statewise.data import Sequences
 from statewise.errors import RunFolderError
-from statewise.models import SequenceClassifier
+from statewise.models import Forecaster, SequenceClassifier
 from statewise.models.steps import StepClassifier
 from statewise.train.callbacks import Callback, Callbacks
 from statewise.train.classify_data import OnDevice
@@ -94,7 +94,7 @@ class ClassifierResult:
         return f"{told}\nbest after epoch {self.best_epoch} of {self.epochs}"
 
 
-Model = TypeVar("Model", SequenceClassifier, StepClassifier)
+Model = TypeVar("Model", SequenceClassifier, StepClassifier, Forecaster)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class ExampleRun(Generic[Model]):
         weights: Mapping[str, Tensor] | None = None,
         source: Mapping[str, Any] | None = None,
         callbacks: Sequence[Callback] = (),
-    ) -> ClassifierResult:
+    ) -> Any:
         """Train and test; arguments as for :func:`~statewise.train.train_classifier`."""
         device, settings, acting = own_device(torch.device(device)), self.settings, Callbacks.of(callbacks)
         described: dict[str, Any] = {"task": self.task.name, "model": as_json(self.config)}
@@ -146,18 +146,30 @@ class ExampleRun(Generic[Model]):
             model = self.build(torch.Generator().manual_seed(settings.seed))
             if weights is not None:
                 model.load_state_dict(weights)
-            sets = (OnDevice(each, device) for each in (train, valid))
+            sets = (self.placed(each, device) for each in (train, valid))
             options: dict[str, Any] = {"device": device, "graph": graph, "callbacks": acting}
-            training = ExampleTraining(model.to(device), self.task, settings, *sets, **options)
+            training = self.training(model.to(device), *sets, **options)
             free = may_differ(settings)
             if resume and "training.epochs" in free:
                 refuse_fewer(Path(folder), settings.epochs)
             known = defaults_of(self.config, settings)
             with RunFolder.create(folder, described, resume=resume, may_differ=free, defaults=known) as run:
-                driver = _ExampleDriver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
+                driver = self.driver(training, Path(folder), run, checkpoints or Checkpoints(), console, on_epoch)
                 driver.about = self.about
                 driver.drive(validate_first=weights is not None)
-                return driver.finish({name: OnDevice(each, device) for name, each in tests.items()})
+                return driver.finish({name: self.placed(each, device) for name, each in tests.items()})
+
+    def placed(self, examples: Any, device: torch.device) -> OnDevice:
+        """A set where the network computes."""
+        return OnDevice(examples, device)
+
+    def training(self, model: Model, train: OnDevice, valid: OnDevice, **options: Any) -> ExampleTraining:
+        """Everything that changes while the run goes on."""
+        return ExampleTraining(model, self.task, self.settings, train, valid, **options)
+
+    def driver(self, *parts: Any) -> ExampleDriver:
+        """The loop around it."""
+        return ExampleDriver(*parts)
 
 
 def refuse_fewer(folder: Path, epochs: int) -> None:
@@ -182,7 +194,7 @@ def refuse_fewer(folder: Path, epochs: int) -> None:
         )
 
 
-class _ExampleDriver(Driver[ExampleTraining]):
+class ExampleDriver(Driver[ExampleTraining]):
     """The loop around the training of a classifier."""
 
     about: dict[str, Any]
@@ -218,8 +230,8 @@ class _ExampleDriver(Driver[ExampleTraining]):
             note += f", to length {record['longest']}"
         progress.end_epoch(note=note, train=record["train_loss"], valid=record["valid_loss"])
 
-    def finish(self, tests: Mapping[str, OnDevice]) -> ClassifierResult:
-        """Test the best."""
+    def finish(self, tests: Mapping[str, OnDevice]) -> Any:
+        """Test the best; gives a :class:`ClassifierResult`."""
         training = self.training
         with training.best_weights():
             tested = {name: Judged(*training.measured(examples)) for name, examples in tests.items()}

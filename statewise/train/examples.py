@@ -25,7 +25,7 @@ from statewise.train.language import Update
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.schedules import Divide, set_lr
 from statewise.train.step import TrainingStep
-from statewise.train.tasks import Measured, Task, measure
+from statewise.train.tasks import Outcome, Task, measure
 from statewise.train.watch import Watch
 from statewise.train.weights import keep_weights, lent_weights
 
@@ -116,7 +116,7 @@ class ExampleTraining(EpochTraining):
         self.watch.look(model=self.model, checkpoint=self.checkpoint)
         batches, _ = self._batches()
         skipped = self._skipped_in(len(batches))
-        answers = len(batches.places) * self.train.answers
+        answers = self.train.counted(batches.places)
         train_loss, train_error, *penalties = (self.sums / answers).tolist()
         longest, temperature, noise = self.curriculum.longest, self.model.config.temperature, self.noise.noise
         self.position.epoch += 1
@@ -148,13 +148,16 @@ class ExampleTraining(EpochTraining):
         self._close()
         return record
 
-    def measured(self, examples: OnDevice) -> tuple[Measured, Measured | None]:
+    def measured(self, examples: OnDevice) -> tuple[Any, Any]:
         """How the model of now does on a set: as it is, and with the nearest centroid at each step."""
         with precisely(while_evaluating(self.settings.precision), self.device):
-            soft = measure(self.model, examples, batch=self.settings.evaluation_batch)
+            soft = self._measure(examples)
             if not self.centroids:
                 return soft, None
-            return soft, measure(self.model, examples, batch=self.settings.evaluation_batch, hard=True)
+            return soft, self._measure(examples, hard=True)
+
+    def _measure(self, examples: OnDevice, *, hard: bool = False) -> Any:
+        return measure(self.model, examples, batch=self.settings.evaluation_batch, hard=hard)
 
     @contextmanager
     def best_weights(self) -> Iterator[None]:
@@ -172,12 +175,12 @@ class ExampleTraining(EpochTraining):
         with self.callbacks.kept(self.model):
             self._keep(*self.measured(self.valid))
 
-    def _rank(self, soft: Measured, hard: Measured | None) -> tuple[float, ...]:
+    def _rank(self, soft: Outcome, hard: Outcome | None) -> tuple[float, ...]:
         """Where transitions are trained to be hard, it counts how well they are."""
         counts = self.model.config.transition != "mixture"
         return self.task.rank(soft, hard if counts else None, noise=self.model.config.noise)
 
-    def _keep(self, soft: Measured, hard: Measured | None) -> None:
+    def _keep(self, soft: Outcome, hard: Outcome | None) -> None:
         rank, error = self._rank(soft, hard), None if hard is None else hard.error
         temperature, weights = self.model.config.temperature, self.best.weights
         self.best = Best(rank, self.position.epoch, temperature, soft, error, weights)
@@ -195,10 +198,11 @@ class ExampleTraining(EpochTraining):
         self.callbacks.after_update(self.model)
         # What is told, and what rules look at, is the loss of the task alone.
         mean, wrong, penalty = found if self.callbacks else (loss, found, loss)
-        self.sums[0].add_(mean, alpha=batch.targets.numel())
+        answers = self.train.counted(places)
+        self.sums[0].add_(mean, alpha=answers)
         self.sums[1].add_(wrong)
         if self.callbacks.penalise:
-            self.sums[2].add_(penalty, alpha=batch.targets.numel())
+            self.sums[2].add_(penalty, alpha=answers)
         self.position.updates += 1
         # Whole epochs are counted by close_epoch.
         self.position.batch += 1

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from statewise.train.metrics import encode_number
-from statewise.train.tasks import Measured
+from statewise.train.tasks import Measured, Outcome
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Best:
     rank: tuple[float, ...] = (math.inf,)
     epoch: int = 0
     temperature: float = 1.0
-    measured: Measured = _NOTHING
+    measured: Outcome = _NOTHING
     hard_error: float | None = None
     weights: dict[str, Tensor] = field(default_factory=dict)
 

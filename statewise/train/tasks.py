@@ -18,7 +18,22 @@ from statewise.train.classify_data import EpochBatches, OnDevice
 
 
 @dataclass(frozen=True)
-class Measured:
+class Outcome:
+    """How well a model does on a set, whatever is asked of it.
+
+    Attributes:
+        loss: the mean of what is minimised, in nats.
+        error: how wrong the answers are; 0 is the best.
+        count: how many answers there were.
+    """
+
+    loss: float
+    error: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Measured(Outcome):
     """How well a classifier does on a set.
 
     Attributes:
@@ -31,9 +46,6 @@ class Measured:
     error 25.00 %, loss 0.0100
     """
 
-    loss: float
-    error: float
-    count: int
     confusion: tuple[tuple[int, ...], ...]
 
     def __str__(self) -> str:
@@ -107,7 +119,7 @@ class Task:
         wrong = weight * (answers != first) + (1 - weight) * (answers != second)
         return pairs.classification(logits, targets), wrong.mean() * len(targets)
 
-    def rank(self, soft: Measured, hard: Measured | None = None, *, noise: float = 0.0) -> tuple[float, ...]:
+    def rank(self, soft: Outcome, hard: Outcome | None = None, *, noise: float = 0.0) -> tuple[float, ...]:
         """What models are compared by; the smaller the better.
 
         Args:
