@@ -38,11 +38,12 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
     "train": {
         "train lm": Entry(module="train_lm", help="a word-level language model on a text of yours"),
         "train classify": Entry(module="classify", help="a classifier of sequences, whose states can be read"),
+        "train series": Entry(module="series", help="classes or next values of sequences of numbers"),
         "train tag": Entry(module="tag", help="a tagger: names in a text, parts of speech"),
     },
     "use what was trained": {
-        "evaluate": Entry(module="evaluate", help="score a text, or tagged sentences, by a trained model"),
-        "predict": Entry(module="predict", help="tag sentences, or name the classes of texts", speaks_json=True),
+        "evaluate": Entry(module="evaluate", help="score a text, tagged sentences or numbers by a trained model"),
+        "predict": Entry(module="predict", help="tags, classes, next words or next values of new data", speaks_json=True),
         "generate": Entry(module="generate", help="let a trained language model go on from a prompt"),
     },
     "understand it": {

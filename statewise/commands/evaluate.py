@@ -1,4 +1,4 @@
-"""``statewise evaluate``: how well a trained model predicts a text, or tags sentences."""
+"""``statewise evaluate``: how well a trained model predicts a text, tags sentences, or knows numeric sequences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from statewise.commands import series_sets
 from statewise.commands.as_json import table_of
+from statewise.commands.series_evaluate import evaluate_series
+from statewise.commands.series_run import SERIES_CLASSES, kind_of_run
 from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, load_run, made_lower, read_part
 from statewise.commands.tag_evaluate import evaluate_tagger
 from statewise.commands.tagged import READING, add_reading
@@ -24,6 +27,7 @@ from statewise.recipes.noisin_table5 import DYNAMIC
 from statewise.report import Table
 from statewise.train.adapting import dynamic_perplexity
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
+from statewise.train.forecast_measure import FORECASTS
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.tag import TASK
 from statewise.train.telling import say
@@ -41,17 +45,18 @@ _HEARD = {
 def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
-        "Score a text by a trained language model, or tagged sentences by a trained tagger; without --samples, with "
-        "everything random switched off.",
+        "Score a text by a trained language model, tagged sentences by a trained tagger, or numeric sequences by a "
+        "model of statewise train series; without --samples, with everything random switched off.",
         "statewise evaluate runs/book",
         "statewise evaluate runs/book --text new.txt",
         "statewise evaluate runs/names --data later.conll --json",
+        "statewise evaluate runs/walks --data later.csv",
     )
     add = made.add_argument
     add("run", type=str, help="the folder of a run")
     add("--text", type=str, help="score each line of this file, instead of a part of a corpus")
     add("--data", type=str, help="the corpus to score, in the words of the run; else the one that it was trained on; "
-        "of a tagger a file of tagged words, else those that it was tested on")  # fmt: skip
+        "of a tagger a file of tagged words, else those that it was tested on; of numbers likewise")  # fmt: skip
     add("--split", choices=("test", "valid", "train"), help="which part of it (default: test)")
     add("--batch", type=int, help="columns in which it is read: more are faster, and see less of the past (default: 1)")
     add("--dynamic", choices=("off", "new", "old"), default="off", help="dynamic evaluation: the model goes on "
@@ -65,6 +70,7 @@ def parser() -> ArgumentParser:
         "its own are; or glove")  # fmt: skip
     add("--context", type=str, help="tagger: a file with the further vector of each word of --data, if it has such")
     add_reading(made, "tagger: ")
+    series_sets.add_reading(made, "numbers: ")
     add("--device", **DEVICE)
     add("--json", **JSON)
     return made
@@ -78,8 +84,11 @@ def run(arguments: Any, console: Console) -> dict[str, Any]:
         console: where to print.
     """
     device = find_device(arguments.device)
-    if task_of(arguments.run) == TASK:
+    kind = kind_of_run(arguments.run, task_of(arguments.run))
+    if kind == TASK:
         return evaluate_tagger(arguments, console, device)
+    if kind in (SERIES_CLASSES, FORECASTS.name):
+        return evaluate_series(arguments, console, device, kind=kind)
     way = _way(arguments)
     model, vocabulary, told = load_run(arguments.run, device)
     lower = made_lower(told)
@@ -110,9 +119,11 @@ def run(arguments: Any, console: Console) -> dict[str, Any]:
 
 def _way(arguments: Any) -> str:
     """How the text is to be scored; refuses options that would do nothing."""
-    for name in ("vectors", "context", *READING):
+    of_numbers = (*(name for name in series_sets.READING if name != "features"), "json")
+    for name in ("vectors", "context", *READING, *of_numbers):
         if getattr(arguments, name):
-            wanted = "no such option for a run that is no tagger's"
+            whose = "not on numbers" if name in of_numbers else "no tagger's"
+            wanted = f"no such option for a run that is {whose}"
             raise ArgumentError(where=f"--{name}", got=str(getattr(arguments, name)), wanted=wanted)
     given = [name for name in _HEARD if name and getattr(arguments, name) not in (None, "off")]
     if len(given) > 1:

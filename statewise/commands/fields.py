@@ -91,10 +91,13 @@ _CONVERSIONS: Mapping[Any, tuple[Callable[[str], Any], str]] = {
 
 
 def _sentences(kind: type) -> dict[str, str]:
-    """What the docstring says of each field, under ``Args:``."""
-    section = inspect.cleandoc(kind.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
-    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE)
-    return {name: _plain(" ".join(text.split())) for name, text in found}
+    """What the docstring says of each field, under ``Args:``; of what it does not mention, that of a base."""
+    told: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        section = inspect.cleandoc(each.__doc__ or "").partition("Args:\n")[2].partition("\n\n")[0]
+        found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, flags=re.MULTILINE)
+        told |= {name: _plain(" ".join(text.split())) for name, text in found}
+    return told
 
 
 def _plain(text: str) -> str:

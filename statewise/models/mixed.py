@@ -80,9 +80,10 @@ def _steps(
     model: SequenceClassifier, laid: Laid, generator: torch.Generator | None
 ) -> Float[Tensor, "steps batch width"]:
     """What the layers walk through, padded: vectors can be mixed, tokens cannot."""
-    read = laid.source
     if model.embedding is not None:
         read = laid.map(lambda tokens: model._looked_up(tokens, generator))
+    else:
+        read = laid.map(model.standardised)  # an affine map: it does not matter whether it comes before the mixture
     return pad(read) if isinstance(read, PackedSequence) else read
 
 
