@@ -36,8 +36,8 @@ class Paths:
     @property
     def deviation(self) -> Float[Tensor, "steps features"]:
         """The deviation of each step, likewise."""
-        later = self.values[:, 1:].std(0, correction=0)
-        return torch.cat((self.first.deviation.unsqueeze(0), later))
+        later = self.values[:, 1:]
+        return torch.cat((self.first.deviation.unsqueeze(0), (later - later.mean(0)).square().mean(0).sqrt()))
 
     def quantile(self, share: float) -> Float[Tensor, "steps features"]:
         """What so large a share of the ways stays below, at each step; of the first step exact.
@@ -49,5 +49,6 @@ class Paths:
             raise ArgumentError(where="Paths.quantile", got=share, wanted="a number between 0 and 1")
         # float64: the inverse of the normal law loses digits in its tails.
         at = torch.special.ndtri(torch.tensor(share, dtype=torch.float64)).to(self.first.mean)
-        exact = self.first.mean + self.first.deviation * at
-        return torch.cat((exact.unsqueeze(0), self.values[:, 1:].quantile(share, dim=0)))
+        exact = (self.first.mean + self.first.deviation * at).unsqueeze(0)
+        later = self.values[:, 1:]
+        return torch.cat((exact, later.quantile(share, dim=0))) if later.shape[1] else exact

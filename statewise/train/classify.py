@@ -182,9 +182,9 @@ def check_like(train: Examples, other: Examples, name: str) -> None:
     """Refuse a set that is empty, or made of other symbols or classes."""
     if len(other) == 0:
         raise ArgumentError(where=name, got="no examples", wanted="at least one")
+    mine, yours = about_examples(train), about_examples(other)
     for what in ("symbols", "classes", "height", "width", "by", "permutation", "features"):
-        mine, yours = (about_examples(examples).get(what) for examples in (train, other))
-        if mine != yours:
+        if mine.get(what) != yours.get(what):
             raise ArgumentError(
                 where=name,
                 got=f"examples with other {what} than the training set",

@@ -16,13 +16,15 @@ from commands.tagging import SMALL, names, write_columns
 from commands.typing_commands import Typed
 from statewise.commands.predict_tags import tag
 from statewise.data import (
+    copying,
     read_tagged,
     score_spans,
     write_context_vectors,
 )
 from statewise.data.tag_schemes import convert_tags
+from statewise.models import StepConfig
 from statewise.models.encoded import Encoded
-from statewise.train import RunFolder, load_tagger
+from statewise.train import ClassifierSettings, RunFolder, load_tagger, train_steps
 
 
 def test_a_file_is_scored_by_type_and_by_two_conventions(typed: Typed, refused: Typed, tagger: Path) -> None:
@@ -210,8 +212,9 @@ def test_a_strange_symbol_is_named_with_its_line(typed: Typed, refused: Typed, t
     assert typed("predict", "run", "words.txt").count("\n") == 2, "the empty word is a word"
 
 
-def test_a_language_model_predicts_by_other_commands(refused: Typed, trained: Path) -> None:
-    said = refused("predict", str(trained), "new.txt")
-    assert "a run of the task 'language model'" in said
-    assert "statewise evaluate" in said
-    assert "statewise generate" in said
+def test_a_run_that_no_file_can_be_asked_of_is_refused(refused: Typed, tmp_path: Path) -> None:
+    data = copying(2, n=2, count=8, seed=0)
+    train_steps(StepConfig(hidden=4), ClassifierSettings(epochs=1), data, data, {}, tmp_path / "steps")
+    said = refused("predict", "steps", "new.txt")
+    assert "a run of the task 'step classifier'" in said
+    assert "a tagger, a classifier, a language model or a forecaster" in " ".join(said.split())

@@ -124,7 +124,7 @@ class TestTables:
     def test_columns_can_be_named_or_counted(self, tmp_path: Path) -> None:
         path = put(tmp_path, "odd.tsv", "who\tkind\tvolts\tamps\tnote\na\t1\t2\t3\tx\na\t1\t4\t5\ty\nb\t2\t6\t7\tz\n")
         for options in ({"sequence": "who", "label": "kind"}, {"sequence": 0, "label": 1, "header": True}):
-            series = read_series(path, features=("amps", "volts"), form="long", **options)  # type: ignore[arg-type]
+            series = read_series(path, features=("amps", "volts"), form="long", **options)
             assert series.sequence(0).tolist() == [[3, 2], [5, 4]]
             assert series.classes == ("1", "2")
 
