@@ -43,7 +43,9 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
     },
     "use what was trained": {
         "evaluate": Entry(module="evaluate", help="score a text, tagged sentences or numbers by a trained model"),
-        "predict": Entry(module="predict", help="tags, classes, next words or next values of new data", speaks_json=True),
+        "predict": Entry(
+            module="predict", help="tags, classes, next words or next values of new data", speaks_json=True
+        ),
         "generate": Entry(module="generate", help="let a trained language model go on from a prompt"),
     },
     "understand it": {
