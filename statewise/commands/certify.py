@@ -14,7 +14,7 @@ from rich.console import Console
 from torch import Tensor
 
 from statewise.automata import random_words
-from statewise.bounds import METHODS, certify
+from statewise.bounds import METHODS, Certificate, certify
 from statewise.commands.labelled import FILES, Labelled, read_examples
 from statewise.commands.predict_classes import Line, Words
 from statewise.commands.shared import DEVICE, command_parser, find_device, require_classifier_run, split_list
@@ -77,13 +77,28 @@ def run(arguments: Any, console: Console) -> None:
     """
     if arguments.json:
         arguments.format = "json"
+    found = certificate_of(arguments)
+    out = Path(arguments.out) if arguments.out else Path(arguments.run) / NAME
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found.save(out)
+    say(console, found.json_text().rstrip() if arguments.format == "json" else str(found))
+    if arguments.format == "text":
+        say(console, f"\nWritten: {out}")
+
+
+def certificate_of(arguments: Any) -> Certificate:
+    """What can be proved of the classifier of a run.
+
+    Args:
+        arguments: as the parser gives them.
+    """
     require_classifier_run(arguments.run)
     device = find_device(arguments.device)
     model, told = load_classifier(arguments.run, device=device)
     data = _sequences(arguments.data, model, told, of="--data")
     fresh = None if arguments.fresh is None else _sequences(arguments.fresh, model, told, of="--fresh")
     with _in_our_words():
-        found = certify(
+        return certify(
             model,
             list(_batches(data, device)),
             delta=arguments.delta,
@@ -94,12 +109,6 @@ def run(arguments: Any, console: Console) -> None:
             fresh=None if fresh is None else list(_batches(fresh, device)),
             methods=split_list(arguments.methods) or None,
         )
-    out = Path(arguments.out) if arguments.out else Path(arguments.run) / NAME
-    out.parent.mkdir(parents=True, exist_ok=True)
-    found.save(out)
-    say(console, found.json_text().rstrip() if arguments.format == "json" else str(found))
-    if arguments.format == "text":
-        say(console, f"\nWritten: {out}")
 
 
 @contextmanager

@@ -19,10 +19,12 @@ from statewise.report.figures_states import (
     plot_states,
 )
 from statewise.report.plots import plot_curves
+from statewise.report.run_page import Reported, report_runs
 from statewise.report.tables import Table
 
 __all__ = [
     "Boundary",
+    "Reported",
     "Table",
     "compare_with_published",
     "draw_machine",
@@ -38,5 +40,6 @@ __all__ = [
     "plot_reliability",
     "plot_singular_values",
     "plot_states",
+    "report_runs",
     "save_drawing",
 ]

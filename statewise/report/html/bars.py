@@ -30,6 +30,7 @@ class Bar:
         low: the lower end of an interval around it; None for none.
         high: the upper end.
         group: the number of its colour and mark.
+        written: what stands at its end; else its value.
 
     >>> Bar(label="LSTM", value=0.9, low=0.85, high=0.94).group
     0
@@ -40,6 +41,12 @@ class Bar:
     low: float | None = None
     high: float | None = None
     group: int = 0
+    written: str = ""
+
+    @property
+    def text(self) -> str:
+        """What stands at its end."""
+        return self.written or shown(self.value)
 
 
 def bar_chart(
@@ -75,7 +82,7 @@ def bar_chart(
         svg=_beside(bars, value, zero),
         narrow=_above(bars, value, zero),
         title=title,
-        alt=alt or f"Bar chart of {value}. {'; '.join(f'{bar.label}: {shown(bar.value)}' for bar in bars)}.",
+        alt=alt or f"Bar chart of {value}. {'; '.join(f'{bar.label}: {bar.text}' for bar in bars)}.",
         caption=caption,
         table=_numbers(bars, title, heading, value, interval),
     )
@@ -109,7 +116,7 @@ def _above(bars: Sequence[Bar], value: str, zero: bool) -> Drawing:
 
 def _axis(bars: Sequence[Bar], left: float, width: float, zero: bool) -> Axis:
     values = [end for bar in bars for end in (bar.value, bar.low, bar.high) if end is not None]
-    room = max(text_room(shown(bar.value)) for bar in bars) + 14
+    room = max(text_room(bar.text) for bar in bars) + 14
     return covering(values, start=left, end=width - room, zero=zero)
 
 
@@ -118,7 +125,7 @@ def _name(bar: Bar, name: str, x: float, y: float, style: str) -> Markup:
 
 
 def _row(bar: Bar, y: float, axis: Axis, zero: bool) -> Markup:
-    tip = (element("title", text(f"{bar.label}: {shown(bar.value)}")),)
+    tip = (element("title", text(f"{bar.label}: {bar.text}")),)
     parts: list[Markup] = []
     reach = axis.start
     if math.isfinite(bar.value):
@@ -129,10 +136,10 @@ def _row(bar: Bar, y: float, axis: Axis, zero: bool) -> Markup:
             parts.append(element("rect", *tip, **size, class_=f"bar f{bar.group % COLOURS}"))
         parts += _whisker(bar, y, axis)
         if not zero:
-            parts.append(marker(bar.group, at, y, title=f"{bar.label}: {shown(bar.value)}", size=4.6))
+            parts.append(marker(bar.group, at, y, title=f"{bar.label}: {bar.text}", size=4.6))
     if bar.high is not None and math.isfinite(bar.high):
         reach = max(reach, axis.place(bar.high))
-    parts.append(element("text", text(shown(bar.value)), x=reach + 8, y=y + 4.4, class_="halo"))
+    parts.append(element("text", text(bar.text), x=reach + 8, y=y + 4.4, class_="halo"))
     return element("g", *parts)
 
 
