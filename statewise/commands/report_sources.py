@@ -16,7 +16,7 @@ from statewise.commands.classify import DEFAULTS as CLASSIFY
 from statewise.commands.classify import REGULAR
 from statewise.commands.labelled import read_examples
 from statewise.commands.tag import MODEL, TRAINING
-from statewise.commands.train import DEFAULTS as LANGUAGE_TRAINING
+from statewise.commands.train_lm import DEFAULTS as LANGUAGE_TRAINING
 from statewise.errors import DataError
 from statewise.models import ClassifierConfig, LanguageModelConfig, TaggerConfig
 from statewise.report.run_sections.run import CLASSIFIER, LANGUAGE, TAGGER, Run
