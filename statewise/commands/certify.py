@@ -20,7 +20,7 @@ from statewise.commands.predict_classes import Line, Words
 from statewise.commands.shared import DEVICE, command_parser, find_device, require_classifier_run, split_list
 from statewise.commands.tagged import column
 from statewise.data import Images, LabelledFile, Sequences
-from statewise.errors import ArgumentError, DataError, StatewiseError
+from statewise.errors import ArgumentError, DataError, RunFolderError, StatewiseError
 from statewise.models import SequenceClassifier
 from statewise.train import callbacks_of, load_classifier, promises
 from statewise.train.telling import say
@@ -95,6 +95,12 @@ def certificate_of(arguments: Any) -> Certificate:
     require_classifier_run(arguments.run)
     device = find_device(arguments.device)
     model, told = load_classifier(arguments.run, device=device)
+    if told["examples"].get("kind") == "series":
+        got, remedy = (
+            "a classifier of numeric sequences",
+            "statewise.bounds.certify takes such a model and its sequences.",
+        )
+        raise RunFolderError(where=arguments.run, got=got, wanted="one of symbols or of pictures", remedy=remedy)
     data = _sequences(arguments.data, model, told, of="--data")
     fresh = None if arguments.fresh is None else _sequences(arguments.fresh, model, told, of="--fresh")
     with _in_our_words():

@@ -200,6 +200,8 @@ class TestEvaluate:
 
     def test_what_does_not_fit_is_refused(self, refused: Typed, files: Path, tmp_path: Path, trained: Path) -> None:
         run = str(files / "classes")
+        assert "a classifier of numeric sequences" in " ".join(refused("certify", run).split())
+        assert "a classifier of numbers" in " ".join(refused("extract", run).split())
         for option in (["--samples", "3"], ["--text", "x"], ["--scheme", "iob1"]):
             assert "no such option for a run on numeric sequences" in " ".join(
                 refused("evaluate", run, *option).split()
