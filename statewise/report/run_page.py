@@ -114,18 +114,19 @@ def _summary(runs: Sequence[Run], found: Sequence[Found]) -> str:
     if ranked is None:
         return f"{len(runs)} runs, of different kinds."
     best, measure = ranked
-    return f"{len(runs)} runs of the same kind; the best {measure} is that of {best.name}: {score_text(best)}."
+    names = " and ".join(run.name for run in best)
+    return f"{len(runs)} runs of the same kind; the best {measure} is that of {names}: {score_text(best[0])}."
 
 
-def _ranked(runs: Sequence[Run]) -> tuple[Run, str] | None:
-    """The best of several runs, and by what; None where they cannot be compared."""
+def _ranked(runs: Sequence[Run]) -> tuple[list[Run], str] | None:
+    """The best of several runs, all that share it, and by what; None where they cannot be compared."""
     scored = [(run, score) for run in runs if (score := score_of(run)) is not None]
     measures = {(run.task, score[0]) for run, score in scored}
     if len(measures) != 1 or len(scored) < 2:
         return None
     lower = scored[0][0].task == LANGUAGE
-    best = min(scored, key=lambda each: each[1][1] if lower else -each[1][1])
-    return best[0], best[1][0]
+    best = (min if lower else max)(score for _, (_, score) in scored)
+    return [run for run, (_, score) in scored if score == best], scored[0][1][0]
 
 
 def _beside(runs: Sequence[Run]) -> list[Section]:
@@ -139,7 +140,7 @@ def _beside(runs: Sequence[Run]) -> list[Section]:
         curve = [float(value) for record in run.epochs if (value := _validation(record)) is not None]
         told = f"{measure[0]}: {score_text(run)}" if measure is not None else "not finished"
         rows.append((run.name, network_of(run), told, str(len(run.epochs) or ""), sparkline(curve) if curve else ""))
-    best = [2 if ranked is not None and run is ranked[0] else None for run in runs]
+    best = [2 if ranked is not None and run in ranked[0] else None for run in runs]
     headings = ("run", "network", "result", "epochs", "validation loss")
     parts: list[Part] = [DataTable(headings=headings, rows=rows, caption="The runs", left=3, best=best)]
     parts += overlaid(runs)

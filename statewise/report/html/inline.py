@@ -5,6 +5,8 @@ from __future__ import annotations
 from statewise.report.html.markup import Markup, element, joined, text
 from statewise.report.html.pieces import Cell, Code, Drawing, Strong, Words
 
+_SHORT = 24  # characters of a code that is not broken into two lines
+
 
 def words_markup(words: Words) -> Markup:
     """A sentence as markup.
@@ -14,12 +16,12 @@ def words_markup(words: Words) -> Markup:
 
     >>> from statewise.report.html.pieces import Code
     >>> words_markup(["Read ", Code("a<b"), "."])
-    'Read <code>a&lt;b</code>.'
+    'Read <code class="short">a&lt;b</code>.'
     """
     if isinstance(words, str):
         return text(words)
     if isinstance(words, Code):
-        return element("code", text(words.text))
+        return element("code", text(words.text), class_="short" if len(words.text) <= _SHORT else None)
     if isinstance(words, Strong):
         return element("strong", text(words.text))
     return joined(*map(words_markup, words))

@@ -16,7 +16,7 @@ from statewise.automata.words import longest_within
 from statewise.errors import NotMemorylessError, StatewiseError
 from statewise.models import SequenceClassifier
 from statewise.report.html import Code, DataTable, Disclosure, Figure, Note, Prose, Section, drawing_of, heat_map, shown
-from statewise.report.html.pieces import Cell, Part
+from statewise.report.html.pieces import Cell, Inline, Part
 from statewise.report.run_sections.run import CLASSIFIER, Run
 
 _DRAWN = 40  # states that a drawing is still readable with
@@ -25,6 +25,7 @@ _SYMBOLS = 30  # columns of a table of moves
 _MAPS = 6  # symbols whose moves are drawn
 _PREFIXES = 4
 _SHORT, _RANDOM = 2000, 300  # words that are compared: all short ones, and longer ones by chance
+_MASS = 0.02  # of a step, from which on a centroid is worth a column
 _READ = 2000  # sequences that prototypes are averaged over
 
 
@@ -49,7 +50,7 @@ def automaton(run: Run) -> Section | None:
     parts += [_prefixes(found), *_maps(run, found)]
     prose = (
         f"At the likeliest centroid the network is a machine of {len(found.table)} states, read off its weights "
-        f"without any data; {len(found.machine)} are left when states that no word tells apart are merged "
+        f"without any data; {_left(len(found.machine))} when states that no word tells apart are merged "
         "(Wang & Niepert 2019, Theorem 3.2)."
     )
     return Section("The automaton", parts, prose=prose)
@@ -112,7 +113,18 @@ def _trust(model: SequenceClassifier, found: Extraction, *, quick: bool) -> list
         rows.append(("at the likeliest centroid", str(checked.hard)))
     rows += [("smallest margin", shown(found.min_margin)), ("centroids that words reach", _used(found))]
     table = DataTable(headings=("question", "answer"), rows=rows, caption="How far the machine may be trusted", left=2)
-    return [Note(kind="holds" if checked.proven else "care", words=proof), table]
+    notes = [Note(kind="holds" if checked.proven else "care", words=proof)]
+    if checked.counter_examples:
+        word = checked.counter_examples[0].word
+        named = "".join(word) if isinstance(word, str) else " ".join(word)
+        differs: list[Inline] = ["The network as it is answers ", Code(named or "ε"), " otherwise than this machine: "]
+        differs.append("the machine says what it would do at the likeliest centroid, not what it does.")
+        notes.insert(0, Note(kind="care", words=differs))
+    return [*notes, table]
+
+
+def _left(states: int) -> str:
+    return "1 is left" if states == 1 else f"{states} are left"
 
 
 def _used(found: Extraction) -> str:
@@ -191,9 +203,9 @@ def _maps(run: Run, found: Extraction) -> list[Part]:
     if len(found.network.layers) > 1:
         words = "With several layers the law over tuples of centroids is not one matrix a symbol."
         return [Note(kind="missing", words=words)]
-    used = np.array(found.used[0], dtype=np.int64)
-    names = [f"s{number}" for number in used]
-    laws = found.probabilities[:, used][:, :, used]
+    near = np.array(softly_reached(found.probabilities, found.used[0]), dtype=np.int64)
+    names = [f"s{number}" for number in near]
+    laws = found.probabilities[:, near][:, :, near]
     symbols, how = _frequent(run, found.network.symbols)
     maps = [
         heat_map(
@@ -209,9 +221,30 @@ def _maps(run: Run, found: Extraction) -> list[Part]:
         )
         for symbol in symbols
     ]
-    words = f"The law of the next centroid at the network's own temperature, {how}; centroids that no word reaches are "
-    words += "left out. A row of one dark cell is a step that the network makes like an automaton."
+    words = (
+        f"The law of the next centroid at the network's own temperature, {how}; centroids that are left out get less "
+        f"than {_MASS:.0%} of a step from each of those that are shown. A row of one dark cell is a step that the "
+        "network makes like an automaton."
+    )
     return [Section("Moves from centroid to centroid", maps, prose=words)]
+
+
+def softly_reached(laws: np.ndarray, begin: Sequence[int], *, mass: float = _MASS) -> list[int]:
+    """The centroids that a soft network moves to: those to begin with, and what gets enough of a step from them.
+
+    Args:
+        laws: (symbols, k, k), the law of the next centroid.
+        begin: centroids that words reach.
+        mass: the probability that is enough.
+
+    >>> softly_reached(np.array([[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]), [0])
+    [0, 1]
+    """
+    reached = np.zeros(laws.shape[1], dtype=bool)
+    reached[list(begin)] = True
+    for _ in range(len(reached)):
+        reached |= (laws[:, reached] >= mass).any(axis=(0, 1))
+    return [int(number) for number in np.flatnonzero(reached)]
 
 
 def _frequent(run: Run, symbols: Sequence[str]) -> tuple[list[str], str]:
