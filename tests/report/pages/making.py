@@ -27,10 +27,12 @@ def classifier(folder: Path, *options: str) -> Path:
 
 def automaton(folder: Path) -> Path:
     """An exact automaton of a few words, whose symbols and classes somebody hostile named."""
-    rows = [f"{HOSTILE if word.count('b') % 2 else 'even & fine'}\t{' '.join(word)}" for word in _words(7)]
+    labels = {0: "even & fine", 1: HOSTILE}
+    rows = [f"{labels[word.count('b') % 2]}\t{' '.join(word).replace('b', '</svg>')}" for word in _words(7)]
     data = folder.parent / f"{folder.name}.tsv"
-    data.write_text("\n".join(["label\ttext", *rows]).replace("b", "</svg>") + "\n", encoding="utf-8")
-    main(["train", "classify", "--data", str(data), "--unit", "symbols", "--automaton", "--quiet", "--out", str(folder)])
+    data.write_text("\n".join(["label\ttext", *rows]) + "\n", encoding="utf-8")
+    options = ["--data", str(data), "--unit", "symbols", "--automaton", "--quiet"]
+    main(["train", "classify", *options, "--out", str(folder)])
     return folder
 
 
