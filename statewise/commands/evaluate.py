@@ -119,7 +119,7 @@ def run(arguments: Any, console: Console) -> dict[str, Any]:
 
 def _way(arguments: Any) -> str:
     """How the text is to be scored; refuses options that would do nothing."""
-    of_numbers = (*(name for name in series_sets.READING if name != "features"), "json")
+    of_numbers = tuple(name for name in series_sets.READING if name != "features")
     for name in ("vectors", "context", *READING, *of_numbers):
         if getattr(arguments, name):
             whose = "not on numbers" if name in of_numbers else "no tagger's"

@@ -66,8 +66,9 @@ class TestTrain:
         assert len(RunFolder("runs/a").metrics()) >= 3
         found = json.loads(typed("train", "series", "--data", "sample", *QUICK, "--epochs", "1", "--json", "--batch",
                                  "64", "--out", "runs/b", "--cell", "lstm"))  # fmt: skip
-        assert found["target"] == "label"
-        assert set(found["sets"]) == {"valid", "test"}
+        assert found["config"]["source"]["target"] == "label"
+        assert found["folder"] == "runs/b"
+        assert {"valid", "tests"} <= found["result"].keys()
         assert RunFolder("runs/b").config()["model"]["readout"] == "hc"
 
     def test_the_end_of_a_single_sequence_is_held_back(self, typed: Typed, files: Path) -> None:
@@ -188,7 +189,7 @@ class TestEvaluate:
         assert "a row for each true class" in said
         assert typed("evaluate", run).splitlines()[2:] == said.splitlines()[2:]
         found = json.loads(typed("evaluate", run, "--split", "valid", "--json"))
-        assert found["valid"]["count"] == 4
+        assert found["sets"]["valid"]["count"] == 4
 
     def test_forecasts_are_scored_beside_the_last_value(self, typed: Typed, files: Path) -> None:
         run = str(files / "next")
@@ -196,7 +197,7 @@ class TestEvaluate:
         assert all(part in said for part in ("season", "chaos", "last value's", "within the middle 50 %"))
         found = json.loads(typed("evaluate", run, "--json"))
         kept = RunFolder(files / "next").metrics()[-1]["valid"]
-        assert found["valid"]["loss"] == pytest.approx(kept["loss"], rel=1e-5)
+        assert found["sets"]["valid"]["loss"] == pytest.approx(kept["loss"], rel=1e-5)
 
     def test_what_does_not_fit_is_refused(self, refused: Typed, files: Path, tmp_path: Path, trained: Path) -> None:
         run = str(files / "classes")
@@ -206,7 +207,7 @@ class TestEvaluate:
             assert "no such option for a run on numeric sequences" in " ".join(
                 refused("evaluate", run, *option).split()
             )
-        assert "not on numbers" in " ".join(refused("evaluate", str(trained), "--json").split())
+        assert "not on numbers" in " ".join(refused("evaluate", str(trained), "--form", "long").split())
         (tmp_path / "bare.csv").write_text("id,signal,load\na,1,2\na,2,3\n")
         assert "got no labels" in refused("evaluate", run, "--data", "bare.csv")
         (tmp_path / "new.csv").write_text("id,label,signal,load\na,circle,1,2\na,circle,2,3\n")
