@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_LONGEST = 1000  # signs that a message quotes: a line of a file may have millions
+
 
 class StatewiseError(Exception):
     """Base of every error the library raises on purpose.
@@ -20,7 +22,7 @@ class StatewiseError(Exception):
 
     def __init__(self, *, where: str, got: Any, wanted: str, remedy: str = "") -> None:
         self.where, self.got, self.wanted, self.remedy = where, got, wanted, remedy
-        text = f"{where}: got {got if isinstance(got, str) else repr(got)}, wanted {wanted}."
+        text = f"{where}: got {_short(got if isinstance(got, str) else repr(got))}, wanted {_short(wanted)}."
         super().__init__(f"{text} {remedy}".rstrip())
 
     def told(self, *, where: str | None = None, remedy: str | None = None) -> StatewiseError:
@@ -39,6 +41,15 @@ class StatewiseError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Keyword-only constructors need help to cross process borders.
         return _rebuild, (type(self), self.where, self.got, self.wanted, self.remedy)
+
+
+def _short(text: str) -> str:
+    """The beginning and the end of a text that nobody would read to the end.
+
+    >>> len(_short("x" * 10**6))
+    1000
+    """
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 205]} ... {text[-200:]}"
 
 
 def _rebuild(kind: type[StatewiseError], where: str, got: Any, wanted: str, remedy: str) -> StatewiseError:

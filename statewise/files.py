@@ -6,13 +6,14 @@ A process killed at any moment leaves the old file or the new one, never half of
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, RunFolderError, StatewiseError
 
 _MODES = ("w", "wb")
 
@@ -65,6 +66,36 @@ def atomic_file(path: Path, mode: Literal["w", "wb"] = "wb") -> Iterator[IO[Any]
         Path(name).unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def read_object(
+    path: Path, *, wanted: str, remedy: str = "", error: type[StatewiseError] = RunFolderError
+) -> dict[str, Any]:
+    """The object of a JSON file, whatever the file holds.
+
+    Args:
+        path: of the file.
+        wanted: what should be there, for the error.
+        remedy: what to do if it is not.
+        error: its type.
+
+    >>> read_object(Path("nowhere.json"), wanted="settings as JSON")
+    Traceback (most recent call last):
+    statewise.errors.RunFolderError: nowhere.json: got No such file or directory, wanted settings as JSON.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as fault:
+        got = fault.strerror or type(fault).__name__
+        raise error(where=str(path), got=got, wanted=wanted, remedy=remedy) from fault
+    except ValueError as fault:  # no UTF-8, no JSON, or a number of thousands of digits
+        raise error(where=str(path), got=str(fault), wanted=wanted, remedy=remedy) from fault
+    except RecursionError:
+        got = "lists or objects nested too deep"
+        raise error(where=str(path), got=got, wanted=wanted, remedy=remedy) from None
+    if not isinstance(found, dict):
+        raise error(where=str(path), got=f"a {type(found).__name__}", wanted=wanted, remedy=remedy)
+    return found
 
 
 @contextlib.contextmanager

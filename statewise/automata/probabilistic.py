@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from statewise.automata.checks import checked_names
 from statewise.automata.extract import Extraction, reachable_states, transition_laws
 from statewise.automata.moore import MooreMachine, Word
 from statewise.automata.symbols import encode_word, numbering
-from statewise.errors import ArgumentError, ShapeError
+from statewise.errors import ArgumentError, DataError, ShapeError, StatewiseError
 
 Array = np.ndarray
 
@@ -203,9 +204,19 @@ class ProbabilisticMachine:
         Args:
             entries: by name.
         """
-        arrays: dict[str, Any] = {name: np.array(entries[name]) for name in ("start", "laws", "outputs")}
-        texts: dict[str, Any] = {name: tuple(entries[name]) for name in ("alphabet", "classes", "labels")}
-        return cls(**arrays, **texts)
+        kinds = {"start": np.float64, "laws": np.float64, "outputs": np.int64}
+        try:
+            arrays: dict[str, Any] = {name: np.array(entries[name], dtype=kind) for name, kind in kinds.items()}
+            texts: dict[str, Any] = {
+                name: checked_names(entries[name], f"ProbabilisticMachine.{name}", distinct=name != "labels")
+                for name in ("alphabet", "classes", "labels")
+            }
+            return cls(**arrays, **texts)
+        except StatewiseError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            got, wanted = f"{type(error).__name__}: {error}", "what to_dict gives"
+            raise DataError(where="ProbabilisticMachine.from_dict", got=got, wanted=wanted) from error
 
     def _mixed(self, symbols: Sequence[float] | None) -> Array:
         if symbols is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shutil
 import zipfile
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from statewise.data import npz
 
 _KINDS: dict[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
@@ -83,7 +86,10 @@ def open_safetensors(path: Path) -> dict[str, npt.NDArray[Any]]:
         length = int.from_bytes(file.read(8), "little")
         if not 0 < length < _LONGEST_HEADER:
             raise ValueError("no header of safetensors")
-        tensors = json.loads(file.read(length))
+        try:
+            tensors = json.loads(file.read(length))
+        except RecursionError:
+            raise ValueError("a header nested too deep") from None
         end = file.seek(0, io.SEEK_END)
     found: dict[str, npt.NDArray[Any]] = {}
     for name in ("vectors", "lengths"):
@@ -103,34 +109,28 @@ def open_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
         ValueError: the file is another, or cut off.
     """
     found: dict[str, npt.NDArray[Any]] = {}
-    with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+    with npz.opened(path) as archive, path.open("rb") as file:
         for name in ("vectors", "lengths"):
-            entry = archive.getinfo(f"{name}.npy") if f"{name}.npy" in archive.namelist() else None
-            if entry is None:
-                raise KeyError(name)
+            entry = npz.find(archive, name)
             if entry.compress_type != zipfile.ZIP_STORED:
-                with archive.open(entry) as content:
-                    found[name] = np.lib.format.read_array(content, allow_pickle=False)
+                found[name] = npz.read_array(archive, name)
                 continue
             # Before its content an entry has 30 bytes, the last four of which are the lengths of its name and extras.
             file.seek(entry.header_offset + 26)
             more = sum(int.from_bytes(file.read(2), "little") for _ in range(2))
             begin = file.seek(entry.header_offset + 30 + more)
-            version = np.lib.format.read_magic(file)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            described: Any = header(file)  # numpy's annotations leave its parts open
-            shape, fortran, kind = described
-            if kind.hasobject:
-                raise ValueError(f"{name} of objects")
-            order = "F" if fortran else "C"
-            found[name] = _mapped(path, kind, shape, file.tell(), begin + entry.file_size, order)
+            layout = npz.read_layout(file, name)
+            order, end = "F" if layout.fortran else "C", min(begin + entry.file_size, path.stat().st_size)
+            found[name] = _mapped(path, layout.kind, layout.shape, file.tell(), end, order)
     return found
 
 
 def _mapped(
     path: Path, kind: np.dtype[Any], shape: tuple[int, ...], start: int, stop: int, order: Any = "C"
 ) -> npt.NDArray[Any]:
-    if stop - start != int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise ValueError(f"an array of shape {shape}")
+    if start < 0 or stop - start != math.prod(shape) * kind.itemsize:
         raise ValueError("an array that is cut off")
     if stop == start:
         return np.zeros(shape, dtype=kind)

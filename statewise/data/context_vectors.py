@@ -8,7 +8,6 @@ Unless it is compressed it is mapped into memory, so that only what is used is r
 from __future__ import annotations
 
 import tempfile
-import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -134,15 +133,16 @@ def read_context_vectors(
         vectors, lengths = found["vectors"], np.asarray(found["lengths"])
     except KeyError as error:
         raise DataError(where=str(path), got=f"no array {error.args[0]!r}", wanted=_WANTED) from error
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, EOFError, OverflowError) as error:
         got = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(where=str(path), got=got, wanted=_WANTED) from error
     fits = vectors.ndim == 2 and vectors.dtype.kind == "f" and lengths.ndim == 1 and lengths.dtype.kind in "iu"
     if not fits:
         got = f"vectors {vectors.dtype} of shape {vectors.shape}, lengths {lengths.dtype} of shape {lengths.shape}"
         raise DataError(where=str(path), got=got, wanted=_WANTED)
-    if (lengths < 1).any() or int(lengths.sum()) != len(vectors):
-        got = f"lengths that sum up to {int(lengths.sum())}"
+    # Of whole numbers near the largest that there are a sum may be a small one.
+    if (lengths < 1).any() or (lengths > len(vectors)).any() or int(lengths.sum()) != len(vectors):
+        got = f"lengths that sum up to {sum(lengths.tolist())}"
         raise DataError(where=str(path), got=got, wanted=f"lengths from 1 that sum up to {len(vectors)}, the tokens")
     read = ContextVectors(vectors, lengths, str(path))
     if sentences is not None:

@@ -26,6 +26,7 @@ FASHION = (
 _SPLITS = {"train": "train", "test": "t10k"}
 #: Where the files lie below a folder; of those in one group there must be one alone.
 _FOLDERS = (("",), ("raw",), ("MNIST/raw", "FashionMNIST/raw"))
+_DIMENSIONS = 8  # of which numpy can have 64; three are those of pictures
 _UBYTE = 8  # the code of unsigned bytes in the third byte of an idx file
 
 
@@ -51,6 +52,8 @@ def read_idx(path: Path | str) -> npt.NDArray[np.uint8]:
     shape = tuple(np.frombuffer(content[4:begin], ">u4").tolist())
     if len(content) != (end := begin + math.prod(shape)):
         _refuse_length(path, len(content), f"values of shape {shape} up to byte {end}")
+    if len(shape) > _DIMENSIONS:
+        raise DataError(where=str(path), got=f"{len(shape)} dimensions at byte 3", wanted=f"at most {_DIMENSIONS}")
     return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from statewise.data.counting import WordCounts
 from statewise.errors import ArgumentError, DataError, DtypeError
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 
 UNKNOWN, END = "<unk>", "<eos>"
 _FORMAT = "statewise vocabulary 1"
@@ -90,16 +90,16 @@ class Vocabulary:
         """
         path = Path(path)
         wanted, remedy = "a vocabulary as Vocabulary.save writes it", "Build it again from its text."
+        content = read_object(path, wanted=wanted, remedy=remedy, error=DataError)
+        if content.get("format") != _FORMAT:
+            raise DataError(where=str(path), got="another file", wanted=wanted, remedy=remedy)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or content.get("format") != _FORMAT:
-                raise DataError(where=str(path), got="another file", wanted=wanted, remedy=remedy)
             read = cls(content["words"], unknown=content["unknown"], end=content["end"])
             if read.fingerprint != content["fingerprint"]:
                 raise DataError(where=str(path), got="words that were changed", wanted=wanted, remedy=remedy)
         except DataError:
             raise
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             got = (str(error).splitlines() or [type(error).__name__])[0]
             raise DataError(where=str(path), got=got, wanted=wanted, remedy=remedy) from error
         return read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Bool, Float32
 
+from statewise.data import npz
 from statewise.data.tables import name_ending, refuse_row, without_archive
 from statewise.data.text import Text
 from statewise.errors import ArgumentError, DataError, LengthError
@@ -212,10 +212,10 @@ def _from_arrays(path: Path, wanted: set[str] | None, name: str) -> WordVectors:
 def _arrays(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     fit = "an .npz of arrays 'words' and 'vectors', without pickles"
     try:
-        with np.load(path, allow_pickle=False) as found:
-            return found["words"], found["vectors"]
+        with npz.opened(path) as archive:
+            return npz.read_array(archive, "words"), npz.read_array(archive, "vectors")
     except KeyError as error:
-        raise DataError(where=str(path), got=str(error.args[0]), wanted=fit) from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(where=str(path), got=f"no array {error.args[0]!r}", wanted=fit) from error
+    except (OSError, ValueError) as error:
         got = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(where=str(path), got=got, wanted=fit) from error

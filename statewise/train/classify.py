@@ -20,6 +20,7 @@ from statewise.train.classify_run import ClassifierResult, ExampleRun
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.driver import Checkpoints
 from statewise.train.run import RunFolder
+from statewise.train.stored import as_written, filled
 from statewise.train.tasks import CLASSES, STEPS, Task
 
 Examples = Sequences | Images | Copying | Series
@@ -146,8 +147,15 @@ def load_classifier(
         device: where the model goes.
     """
     about, told, state, model = stored_run(folder, CLASSES)
-    built = standardise(ClassifierConfig(**model).build(**sizes_of(about), symbols=about["symbols"]), about)
-    built.load_state_dict(state)
+    run = RunFolder(folder)
+    with as_written(run.config_path, "the settings of a classifier"):
+        config, sizes = ClassifierConfig(**model), sizes_of(about)
+        built = filled(
+            lambda: standardise(config.build(**sizes, symbols=about["symbols"]), about),
+            state,
+            layers=config.layers,
+            path=run.model_path,
+        )
     return built.to(device).eval(), told
 
 
@@ -159,8 +167,10 @@ def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tup
         device: where the model goes.
     """
     about, told, state, model = stored_run(folder, STEPS)
-    built = StepConfig(**model).build(**sizes_of(about))
-    built.load_state_dict(state)
+    run = RunFolder(folder)
+    with as_written(run.config_path, "the settings of a classifier of steps"):
+        config, sizes = StepConfig(**model), sizes_of(about)
+        built = filled(lambda: config.build(**sizes), state, layers=config.layers, path=run.model_path)
     return built.to(device).eval(), told
 
 
@@ -174,7 +184,8 @@ def stored_run(
         raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(task.name))
     about, (state, best) = read_about(Path(folder)), run.load_model()
     # The temperature is that of the best epoch: a schedule may have gone on since.
-    model = {**told["model"], "centroids": tuple(told["model"]["centroids"]), "temperature": best["temperature"]}
+    with as_written(run.config_path, "the settings of a classifier"):
+        model = {**told["model"], "centroids": tuple(told["model"]["centroids"]), "temperature": best["temperature"]}
     return about, {**told, "examples": about}, state, model
 
 

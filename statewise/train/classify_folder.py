@@ -6,13 +6,14 @@ import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from statewise.data import Copying, Images, Series
 from statewise.errors import RunFolderError
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 
 EXAMPLES = "examples.json"
 
@@ -104,10 +105,17 @@ def read_about(folder: Path) -> dict[str, Any]:
         folder: of the run.
     """
     path = folder / EXAMPLES
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunFolderError(where=str(path), got=str(error), wanted="classes and symbols as JSON") from error
+    found = read_object(path, wanted="classes and symbols as JSON")
+    kinds: dict[str, tuple[type, ...]] = {"classes": (list,), "symbols": (list, NoneType)}
+    if found.get("symbols") is None:
+        kinds |= {"height": (int,), "width": (int,)}
+    for name, kind in kinds.items():
+        value = found.get(name, ...)
+        texts = name in ("classes", "symbols") and isinstance(value, list)
+        if type(value) not in kind or (texts and not all(isinstance(entry, str) for entry in value)):
+            got = "nothing" if value is ... else repr(value)
+            wanted = "texts" if name in ("classes", "symbols") else "what describes pictures"
+            raise RunFolderError(where=f"{path}, field {name!r}", got=got, wanted=wanted)
     return found
 
 

@@ -20,6 +20,7 @@ from statewise.train.distributed import World
 from statewise.train.interruption import Interruption
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder, system_errors
+from statewise.train.stored import as_written
 
 DECISION = 50  # updates after which several processes ask whether it is time to write
 Snapshot = tuple[dict[str, Tensor], dict[str, Any]]
@@ -172,8 +173,9 @@ class Driver(ABC, Generic[Driven]):
                 self._prepare()
         found = RunFolder(self.folder).load_resume()
         if found is not None:
-            self.seconds = found[1].pop("seconds")
-            self._restore(*found)
+            with as_written(RunFolder(self.folder).resume_path, "the resume point of this run"):
+                self.seconds = float(found[1].pop("seconds"))
+                self._restore(*found)
             self.training.checkpoint = str(RunFolder(self.folder).resume_path)
         elif validate_first:
             self.training.begin_with_these()

@@ -26,6 +26,7 @@ from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.settings import TrainingSettings, as_json, defaults_of
 from statewise.train.snapshot import restore, snapshot
+from statewise.train.stored import as_written, filled
 
 TASK = "language model"
 VOCABULARY = "vocabulary.txt"
@@ -162,9 +163,10 @@ def load_language_model(
     if told.get("task") != TASK:
         raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(TASK))
     vocabulary = Vocabulary.load(Path(folder) / VOCABULARY)
-    config = LanguageModelConfig(**{**told["model"], "hidden": tuple(told["model"]["hidden"])})
-    model = config.build(len(vocabulary))
-    model.load_state_dict(run.load_model()[0])
+    state, _ = run.load_model()
+    with as_written(run.config_path, "the settings of a language model"):
+        config = LanguageModelConfig(**{**told["model"], "hidden": tuple(told["model"]["hidden"])})
+        model = filled(lambda: config.build(len(vocabulary)), state, path=run.model_path)
     return model.to(device).eval(), vocabulary, told
 
 

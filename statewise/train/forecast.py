@@ -10,6 +10,8 @@ import torch
 
 from statewise.data import Series
 from statewise.models import ForecastConfig, Forecaster
+from statewise.train.run import RunFolder
+from statewise.train.stored import as_written, filled
 from statewise.train.classify import check_like, stored_run
 from statewise.train.classify_folder import about_examples
 from statewise.train.classify_settings import ClassifierSettings
@@ -74,8 +76,10 @@ def load_forecaster(folder: Path | str, *, device: torch.device | str = "cpu") -
         device: where the model goes.
     """
     about, told, state, model = stored_run(folder, FORECASTS)
-    built = ForecastConfig(**model).build(**_sizes(about))
-    built.load_state_dict(state)
+    run = RunFolder(folder)
+    with as_written(run.config_path, "the settings of a forecaster"):
+        config, sizes = ForecastConfig(**model), _sizes(about)
+        built = filled(lambda: config.build(**sizes), state, layers=config.layers, path=run.model_path)
     return built.to(device).eval(), told
 
 

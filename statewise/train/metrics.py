@@ -97,12 +97,14 @@ class MetricsFile:
         """All whole records."""
         records = []
         for number, line in enumerate(self._lines(), start=1):
+            where = f"{self.path}, line {number}"
             try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                raise RunFolderError(
-                    where=f"{self.path}, line {number}", got=str(error), wanted="one record as JSON"
-                ) from error
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise RunFolderError(where=where, got=str(error), wanted="one record as JSON") from error
+            if not isinstance(record, dict):
+                raise RunFolderError(where=where, got=f"a {type(record).__name__}", wanted="one record as JSON")
+            records.append(record)
         return records
 
     def cut(self, count: int) -> None:

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from statewise.errors import ArgumentError, RunFolderError, RunInUseError
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 from statewise.train.metrics import MetricsFile, strict
 from statewise.train.tensor_file import read_document, read_tensors, write_tensors
 
 _METRICS_COUNT = "metrics_count"
+_PARTS = ("model", "training", "source")  # of a config; whoever has such parts has settings in them
 _ABSENT = "nothing"
 # What is written under a temporary name; a vocabulary, or what examples are made of, lies beside the others.
 _ATOMIC = ("config.json", "model.safetensors", "resume.safetensors", "resume.json", "vocabulary.txt", "examples.json")
@@ -221,7 +222,15 @@ class RunFolder:
         self._writable()
         with system_errors(self.path):
             document = read_document(self.resume_path) if self.resume_path.exists() else {_METRICS_COUNT: 0}
-            self._metrics.cut(document[_METRICS_COUNT])
+            count = document.get(_METRICS_COUNT)
+            if type(count) is not int or count < 0:
+                raise RunFolderError(
+                    where=f"{self.resume_path}, {_METRICS_COUNT}",
+                    got=count,
+                    wanted="how many records there are",
+                    remedy="Put the file back from a copy, or begin a new run in another folder.",
+                )
+            self._metrics.cut(count)
 
     def close(self) -> None:
         """Let other processes write; the folder can still be read."""
@@ -393,12 +402,11 @@ def read_config(path: Path) -> dict[str, Any]:
         path: the file, as JSON.
     """
     remedy = "Remove it, and name all settings again."
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunFolderError(where=str(path), got=str(error), wanted="settings as JSON", remedy=remedy) from error
-    if not isinstance(config, dict):
-        raise RunFolderError(where=str(path), got=type(config).__name__, wanted="settings by name", remedy=remedy)
+    config = read_object(path, wanted="settings by name, as JSON", remedy=remedy)
+    for part in _PARTS:
+        if not isinstance(config.get(part, {}), dict):
+            got = f"a {type(config[part]).__name__}"
+            raise RunFolderError(where=f"{path}, field {part!r}", got=got, wanted="settings by name", remedy=remedy)
     return config
 
 

@@ -24,6 +24,7 @@ from statewise.train.driver import Checkpoints, Driver, Snapshot, seeded
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.settings import as_json, defaults_of
+from statewise.train.stored import as_written, filled
 from statewise.train.tag_data import TagMeasured, TagSet, calibrate, check_scheme, judged, predict
 from statewise.train.tag_folder import (
     checksum_of,
@@ -181,9 +182,18 @@ def load_tagger(folder: Path | str, *, device: torch.device | str = "cpu") -> tu
         raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(TASK))
     lexicon, about = read_lexicon(Path(folder))
     state, _ = run.load_model()
-    rows = None if about["vectors"] is None else torch.zeros(len(lexicon.words), about["vectors"])
-    built = TaggerConfig(**told["model"]).build(lexicon, vectors=rows, context=about["context"])
-    built.load_state_dict(state)
+    with as_written(run.config_path, "the settings of a tagger"):
+        config, width = TaggerConfig(**told["model"]), about["vectors"]
+        built = filled(
+            lambda: config.build(
+                lexicon,
+                vectors=None if width is None else torch.zeros(len(lexicon.words), width),
+                context=about["context"],
+            ),
+            state,
+            layers=config.layers,
+            path=run.model_path,
+        )
     return built.to(device).eval(), {**told, "lexicon": about}
 
 

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from statewise.data import TaggedSentences
 from statewise.errors import RunFolderError
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 from statewise.models.lexicon import Lexicon
+from statewise.train.stored import as_written
 
 LEXICON = "lexicon.json"
 Tags = tuple[tuple[str, ...], ...]
@@ -70,12 +71,13 @@ def read_lexicon(folder: Path) -> tuple[Lexicon, dict[str, Any]]:
         folder: of the run.
     """
     path = folder / LEXICON
-    try:
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    told = read_object(path, wanted="words, characters and tags as JSON")
+    with as_written(path, "words, characters and tags as JSON"):
         names = {name: tuple(told.pop(name)) for name in ("tags", "characters", "words")}
-    except (OSError, ValueError, KeyError) as error:
-        raise RunFolderError(where=str(path), got=str(error), wanted="words, characters and tags as JSON") from error
-    return Lexicon(**names, scheme=told["scheme"]), told
+        for name in ("vectors", "context"):
+            if type(told[name]) is not int and (name == "context" or told[name] is not None):
+                raise RunFolderError(where=f"{path}, field {name!r}", got=told[name], wanted="a whole number")
+        return Lexicon(**names, scheme=told["scheme"]), told
 
 
 def write_tagged(path: Path, gold: TaggedSentences, tagged: Sequence[Sequence[str]]) -> None:

@@ -52,9 +52,14 @@ def read_tensors(path: Path, device: torch.device | str = "cpu") -> tuple[dict[s
         device: where the tensors go. The state of a generator is wanted on the CPU whatever its device.
     """
     with _opened(path, device) as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
+        try:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
+        except (SafetensorError, ValueError, TypeError, RuntimeError) as error:  # a type or a shape that torch has not
+            raise _damaged(path, str(error)) from error
         entry = _entry(path, file.metadata() or {})
     for alias, name in entry[_ALIASES].items():
+        if not isinstance(name, str) or name not in tensors:
+            raise _damaged(path, f"another name of {name!r}, which is not there")
         tensors[alias] = tensors[name]
     return tensors, entry[_DOCUMENT]
 
@@ -74,12 +79,17 @@ def _opened(path: Path, device: torch.device | str) -> Any:
 
 def _entry(path: Path, metadata: dict[str, str]) -> dict[str, dict[str, Any]]:
     """The document and the aliases of a file."""
-    if _ENTRY in metadata:
-        found: dict[str, dict[str, Any]] = json.loads(metadata[_ENTRY])
-        return found
-    if not {_DOCUMENT, _ALIASES} <= metadata.keys():
-        raise _damaged(path, "no document in its metadata")
-    return {name: json.loads(metadata[name]) for name in (_DOCUMENT, _ALIASES)}
+    try:
+        if _ENTRY in metadata:
+            found: dict[str, dict[str, Any]] = json.loads(metadata[_ENTRY])
+        else:
+            found = {name: json.loads(metadata[name]) for name in (_DOCUMENT, _ALIASES) if name in metadata}
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"metadata that is no JSON ({error})") from error
+    for name in (_DOCUMENT, _ALIASES):
+        if not isinstance(found, dict) or not isinstance(found.get(name), dict):
+            raise _damaged(path, "no document in its metadata")
+    return found
 
 
 def _damaged(path: Path, got: str) -> RunFolderError:
