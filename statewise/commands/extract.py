@@ -26,6 +26,7 @@ from statewise.automata import (
 from statewise.automata.formats import to_json
 from statewise.automata.words import number_of_words
 from statewise.commands.shared import JSON, command_parser, one_thread, require_classifier_run
+from statewise.data import Text
 from statewise.errors import ArgumentError, DataError, NotMemorylessError
 from statewise.models import SequenceClassifier
 from statewise.report import save_drawing
@@ -119,7 +120,7 @@ def read_words(
     symbols, numbers = model.symbols or (), {name: at for at, name in enumerate(classes)}
     letters = all(len(symbol) == 1 for symbol in symbols)
     words, labels = list[list[str]](), list[int]()
-    for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for line, text in enumerate(Text(path=path).lines(), start=1):
         label, tab, word = text.rpartition("\t")
         if tab and label not in numbers:
             got, wanted = f"the class {label!r}", f"one of {', '.join(classes)}"

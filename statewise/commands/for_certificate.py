@@ -43,6 +43,12 @@ class ForCertificate:
     bias_levels: int | None = None
 
     def __post_init__(self) -> None:
+        for name in ("project_recurrent", "project_input", "project_head", "cover_penalty"):
+            value, least = getattr(self, name), ">= 0" if name == "cover_penalty" else "> 0"
+            fits = value is None or (0 <= value < math.inf and (value > 0 or least == ">= 0"))
+            if not fits:
+                option = f"--{name.replace('_', '-')}"
+                raise ArgumentError(where=option, got=value, wanted=f"a finite number {least}")
         if self.bias_levels is not None and self.levels is None:
             raise ArgumentError(where="--bias-levels", got="no --levels", wanted="levels of the other weights, too")
         if self.cover_margin != 1.0 and self.cover_penalty is None:

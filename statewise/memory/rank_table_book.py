@@ -72,7 +72,7 @@ class RankBook:
             where = f"{path}, line {number}"
             try:
                 entry = json.loads(line)
-            except ValueError:  # no JSON, or a number of thousands of digits
+            except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or lists nested deep
                 got = line[:40] or "an empty line"
                 raise DataError(where=where, got=got, wanted="a line of JSON", remedy=_OTHER) from None
             if number == 1:
@@ -101,6 +101,9 @@ def _lines(path: Path) -> list[str]:
         raise DataError(where=str(path), got="no such file", wanted="a table of ranks", remedy=_MAKE) from None
     except IsADirectoryError:
         raise DataError(where=str(path), got="a folder", wanted="a file", remedy=_OTHER) from None
+    except OSError as error:
+        got = error.strerror or type(error).__name__
+        raise DataError(where=str(path), got=got, wanted="a file that can be read", remedy=_OTHER) from None
     except UnicodeDecodeError:
         raise DataError(where=str(path), got="bytes that are no text", wanted="lines of JSON", remedy=_OTHER) from None
 

@@ -24,7 +24,7 @@ from statewise.transforms import (
     Transform,
     Zoneout,
 )
-from statewise.transforms.base import choice, probability
+from statewise.transforms.base import choice, finite, probability
 from statewise.transforms.noise import PLACEMENTS
 
 CELLS = {
@@ -135,10 +135,19 @@ class LanguageModelConfig:
                 got=f'{self.latent_dropout} with head="{self.head}"',
                 wanted='head="mixture" with it',
             )
+        # Of a law or a head that they are idle for, too: a slip is told where it is made.
+        if finite("LanguageModelConfig.alpha", self.alpha) <= 0:
+            raise ArgumentError(where="LanguageModelConfig.alpha", got=self.alpha, wanted="a number above 0")
+        if type(self.experts) is not int or self.experts < 1:
+            wanted = "a whole number >= 1"
+            raise ArgumentError(where="LanguageModelConfig.experts", got=self.experts, wanted=wanted)
         self._noise()
         self._zoneout()
         check_temperature(self.centroids, self.temperature, where="LanguageModelConfig")
         if self.centroids is not None:
+            if type(self.centroids) is not int or self.centroids < 1:
+                wanted = "a whole number >= 1, or None"
+                raise ArgumentError(where="LanguageModelConfig.centroids", got=self.centroids, wanted=wanted)
             Centroids(self.centroids, temperature=self.temperature)
 
     def build(self, words: int, *, generator: torch.Generator | None = None) -> LanguageModel:

@@ -13,15 +13,19 @@ from rich.console import Console
 
 from statewise.automata import MooreMachine, save_machine, to_svg, witness
 from statewise.data import Sequences
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 from statewise.models import ClassifierConfig
 from statewise.recipes.lines import Line, Made, names_of, override
 from statewise.train.harden import Hardening, LearntAutomaton, learn_automaton
 from statewise.train.metrics import strict
 from statewise.train.settings import as_json
+from statewise.train.stored import as_written
 from statewise.train.telling import say
 
 RESULT, MACHINE, PICTURE = "result.json", "machine.json", "machine.svg"
+
+_WANTED = "what an earlier run of the recipe came to"
+_REMEDY = "Remove it: it is made again."
 
 
 @dataclass(frozen=True)
@@ -130,9 +134,10 @@ class AutomatonMaker:
         self.data[step.name] = {"states": len(task.target), "train": len(task.train), "valid": len(task.valid)}
         told = strict(step.recorded, "settings")
         path = place / RESULT
-        there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        there = read_object(path, wanted=_WANTED, remedy=_REMEDY) if path.exists() else {}
         if there.get("told") == told:
-            return _learnt(step, there["found"]), True
+            with as_written(path, _WANTED):
+                return _learnt(step, there["found"]), True
         say(self.console, f"[{number}] {step.name}")
         learnt = learn_automaton(task.train, step.config, hardening=step.hardening)
         found = strict(judge(learnt, task), "result")

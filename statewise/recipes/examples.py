@@ -20,6 +20,7 @@ from statewise.train.classify_folder import about_examples, describe_examples, s
 from statewise.train.classify_run import may_differ
 from statewise.train.run import differences
 from statewise.train.settings import as_json, defaults_of
+from statewise.train.stored import as_written
 from statewise.train.tasks import CLASSES, STEPS
 from statewise.train.telling import say
 
@@ -152,9 +153,10 @@ def finished(case: ExampleCase, sets: Sets, folder: Path) -> Scored | None:
     other = differences({part: there.get(part) for part in wanted}, wanted, free, known)
     if other or not records or "tests" not in records[-1]:
         return None
-    scored = _scored(case, sets, records)
-    # A run that ended before the epochs it was told has ended by its patience.
-    ended = scored.epochs < there["training"]["epochs"]
+    with as_written(folder / "metrics.jsonl", "the records of a finished run"):
+        scored = _scored(case, sets, records)
+        # A run that ended before the epochs it was told has ended by its patience.
+        ended = scored.epochs < there["training"]["epochs"]
     return scored if ended or scored.epochs >= case.settings.epochs else None
 
 

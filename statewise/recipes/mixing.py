@@ -19,6 +19,7 @@ from statewise.models.parts import make_head
 from statewise.recipes.lines import Line, Sheet, group
 from statewise.recipes.studies import MODEL, Computed, Studied, Study, StudyCase, means
 from statewise.train.settings import MIXUPS
+from statewise.train.stored import as_written
 from statewise.train.tensor_file import read_tensors
 
 STANDARD = "standard"
@@ -175,7 +176,8 @@ def load_network(network: SmallNetwork, case: MixingCase, folder: Path) -> Small
     path = folder / case.name / MODEL
     if not path.exists():
         raise RunFolderError(where=str(path), got="nothing", wanted="a trained network", remedy="Reproduce it first.")
-    network.load_state_dict(read_tensors(path)[0])
+    with as_written(path, "the weights of a trained network"):
+        network.load_state_dict(read_tensors(path)[0])
     return network.eval()
 
 

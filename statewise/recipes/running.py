@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 
 from statewise.data import Corpus
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 from statewise.models import LanguageModelConfig
 from statewise.recipes.cases import Adaptation, Case, Measured
 from statewise.train.adapting import dynamic_perplexity, language_statistics
@@ -25,9 +25,13 @@ from statewise.train.precision import precisely, while_evaluating
 from statewise.train.run import RunFolder, differences
 from statewise.train.schedules import EarlyStopping
 from statewise.train.settings import TrainingSettings, defaults_of
+from statewise.train.stored import as_written
 from statewise.train.telling import say
 
 ADAPTED = "adapted.json"
+
+_WANTED = "what an earlier run of the recipe came to"
+_REMEDY = "Remove it: it is made again."
 
 
 class LanguageMaker:
@@ -77,9 +81,10 @@ class LanguageMaker:
     def _adapt(self, step: Adaptation, number: str) -> tuple[Measured, bool]:
         path = self.folder / step.name / ADAPTED
         told = {**step.told, "epochs": len(_epochs(self.folder / step.after.name))}
-        there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        there = read_object(path, wanted=_WANTED, remedy=_REMEDY) if path.exists() else {}
         if there.get("settings") == told:
-            return self._adapted(step, there), True
+            with as_written(path, _WANTED):
+                return self._adapted(step, there), True
         parts = "gradient statistics of the training text, then validation and test"
         say(self.console, f"[{number}] {step.name}: {parts}")
         numbers = strict({"settings": told, **self._perplexities(step)}, "adapted")
@@ -140,9 +145,10 @@ def finished(case: Case, corpus: Corpus, folder: Path) -> Measured | None:
     records = run.metrics()
     if other or not records or "test_perplexity" not in records[-1]:
         return None
-    measured = _measured(case, corpus, records)
-    valid = [record["valid_perplexity"] for record in measured.curve]
-    whole = measured.epochs >= case.settings.epochs or stopped_early(case.settings, valid)
+    with as_written(folder / "metrics.jsonl", "the records of a finished run"):
+        measured = _measured(case, corpus, records)
+        valid = [record["valid_perplexity"] for record in measured.curve]
+        whole = measured.epochs >= case.settings.epochs or stopped_early(case.settings, valid)
     return measured if whole else None
 
 

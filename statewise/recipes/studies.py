@@ -14,16 +14,20 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 from statewise.recipes.lines import Line, Made, Mean, SeededRun, group, names_of, override
 from statewise.recipes.recipe import Recipe
 from statewise.recipes.request import Request
 from statewise.train.metrics import strict
+from statewise.train.stored import as_written
 from statewise.train.telling import say
 from statewise.train.tensor_file import write_tensors
 
 MODEL, RESULT = "model.safetensors", "result.json"
 _TOLD = 4  # how many numbers of a case are told along the way
+
+_WANTED = "what an earlier run of the recipe came to"
+_REMEDY = "Remove it: it is made again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +132,10 @@ class StudyMaker:
         """
         place, told = self.folder / step.name, strict(step.recorded, "settings")
         path = place / RESULT
-        there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        there = read_object(path, wanted=_WANTED, remedy=_REMEDY) if path.exists() else {}
         if there.get("told") == told and there.get("final", True):
-            return self._made(step, there), True
+            with as_written(path, _WANTED):
+                return self._made(step, there), True
         say(self.console, f"[{number}] {step.name}")
         began = time.monotonic()
         computed = self.compute(step, self.data)

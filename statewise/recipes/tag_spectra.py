@@ -14,7 +14,7 @@ import torch
 from statewise.analysis import SingularValues, every_spectrum, head_leakage
 from statewise.analysis.spectrum import WAYS
 from statewise.data import TaggedSentences
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 from statewise.models.text import in_mode
 from statewise.train import load_tagger
 from statewise.train.classify_data import EpochBatches
@@ -35,8 +35,8 @@ def spectra_of(folder: Path, sentences: TaggedSentences, *, device: torch.device
     """
     path, model = folder / SPECTRA, f"{zlib.crc32((folder / 'model.safetensors').read_bytes()):08x}"
     if path.exists():
-        there: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if there.get("model") == model:  # a run that went on has another
+        there = read_object(path, wanted="spectra of states", remedy="Remove it: it is made again.")
+        if there.get("model") == model and isinstance(there.get("spectra"), dict):  # a run that went on has another
             found: dict[str, Any] = there["spectra"]
             return found
     tagger, _ = load_tagger(folder, device=device)

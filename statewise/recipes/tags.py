@@ -16,6 +16,7 @@ from statewise.recipes.lines import Made, SeededCase, override
 from statewise.train import RunFolder, TaggerSettings, train_tagger
 from statewise.train.run import differences
 from statewise.train.settings import as_json, defaults_of
+from statewise.train.stored import as_written
 from statewise.train.tag import TASK, may_differ
 from statewise.train.tag_folder import Tags, checksum_of, describe_sets, read_given, tagged_path
 from statewise.train.telling import say
@@ -171,17 +172,18 @@ def finished(case: TagCase, sets: TagSets, folder: Path) -> bool:
 
 def _tagged(case: TagCase, sets: TagSets, folder: Path, extra: Mapping[str, Any]) -> Tagged:
     records = RunFolder(folder).metrics()
-    curve, last = [dict(record) for record in records if "epoch" in record], records[-1]
-    return Tagged(
-        name=case.name,
-        line=case.line,
-        seed=case.settings.seed,
-        tests=last["tests"],
-        tagged={name: read_given(tagged_path(folder, name)) for name in sets.tests},
-        extra=extra,
-        best_epoch=last["best_epoch"],
-        epochs=len(curve),
-        seconds=last["seconds"],
-        curve=curve,
-        parameters=last["parameters"],
-    )
+    with as_written(folder / "metrics.jsonl", "the records of a finished run"):
+        curve, last = [dict(record) for record in records if "epoch" in record], records[-1]
+        return Tagged(
+            name=case.name,
+            line=case.line,
+            seed=case.settings.seed,
+            tests=last["tests"],
+            tagged={name: read_given(tagged_path(folder, name)) for name in sets.tests},
+            extra=extra,
+            best_epoch=last["best_epoch"],
+            epochs=len(curve),
+            seconds=last["seconds"],
+            curve=curve,
+            parameters=last["parameters"],
+        )

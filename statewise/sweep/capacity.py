@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from statewise.errors import ArgumentError, DataError, RunFolderError
-from statewise.files import write_atomically
+from statewise.errors import DataError, RunFolderError, StatewiseError
+from statewise.files import read_object, write_atomically
 from statewise.sweep.capacity_result import CapacityResult
 from statewise.sweep.capacity_search import CapacitySearch
 from statewise.sweep.course import Course
@@ -84,7 +83,7 @@ def read_search(folder: Path | str) -> CapacitySearch:
         raise RunFolderError(where=str(folder), got="a run of another kind", wanted=wanted, remedy=remedy)
     try:
         return CapacitySearch.of(told)
-    except ArgumentError as error:
+    except StatewiseError as error:
         got = f"what this version cannot read ({error})"
         raise RunFolderError(where=str(config), got=got, wanted=wanted, remedy=remedy) from error
 
@@ -164,17 +163,15 @@ def _recall(path: Path, courses: list[Course]) -> float:
     """Tell the networks what an earlier process found out; gives the seconds that it took."""
     if not path.exists():
         return 0.0
+    wanted = "what this version has written"
+    remedy = "Remove it: what the folders of the runs hold is read again."
+    document = read_object(path, wanted=wanted, remedy=remedy, error=DataError)
     try:
-        document: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != _FORMAT:
             raise ValueError(f"format {document['format']}")
         for course, known in zip(courses, document["networks"], strict=True):
             course.recall(known)
         return float(document["seconds"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            where=str(path),
-            got=f"no file of a search ({error})",
-            wanted="what this version has written",
-            remedy="Remove it: what the folders of the runs hold is read again.",
-        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        got = f"no file of a search ({error})"
+        raise DataError(where=str(path), got=got, wanted=wanted, remedy=remedy) from error

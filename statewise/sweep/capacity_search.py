@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from statewise.data.memory_task import MemoryTask
-from statewise.errors import ArgumentError
+from statewise.errors import ArgumentError, StatewiseError
 from statewise.memory.budget import width_within
 from statewise.sweep.bisection import Strategy
 from statewise.sweep.trial import Trial
@@ -243,9 +243,9 @@ class CapacitySearch:
                 "tuning": None if document["tuning"] is None else Tuning(**document["tuning"]),
             }
             return cls(**{**document, **parts})
-        except ArgumentError:
+        except StatewiseError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             got = f"no search ({type(error).__name__}: {error})"
             raise ArgumentError(where="CapacitySearch.of", got=got, wanted="what describe gives") from error
 

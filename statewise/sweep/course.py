@@ -155,5 +155,7 @@ class Course:
             raise ValueError(f"another network: depth {document['depth']}, {document['width']} channels")
         self.spent = float(document["spent"])
         for each in (Try.of(found, self.search.above) for found in document["tries"]):
+            if type(each.value) is not int or each.value not in self.search.values:
+                raise ValueError(f"a try at {each.value!r}, which is none of the values")
             kept = self.doubtful if each.verdict == "broken" or each.out_of_time else self.tries
             kept[each.value] = each

@@ -6,10 +6,9 @@ import json
 import math
 import time
 from pathlib import Path
-from typing import Any
 
 from statewise.errors import RunFolderError
-from statewise.files import write_atomically
+from statewise.files import read_object, write_atomically
 from statewise.sweep.networks import State, fresh_state
 from statewise.sweep.trial import Outcome, Trial
 from statewise.train.metrics import strict
@@ -161,18 +160,16 @@ def read_outcome(path: Path) -> Outcome | None:
     """
     if not (path / RESULT).exists():
         return None
+    wanted = "what this version has written"
+    remedy = "Remove the file: the run goes on from its last resume point."
+    document = read_object(path / RESULT, wanted=wanted, remedy=remedy)
     try:
-        document: dict[str, Any] = json.loads((path / RESULT).read_text(encoding="utf-8"))
         # Infinite numbers are words in JSON.
         numbers = ("loss", "orthogonality", "largest_entry")
         return Outcome(**{**document, **{name: float(document[name]) for name in numbers if name in document}})
-    except (ValueError, TypeError, AttributeError) as error:
-        raise RunFolderError(
-            where=str(path / RESULT),
-            got=f"no result of a run ({error})",
-            wanted="what this version has written",
-            remedy="Remove the file: the run goes on from its last resume point.",
-        ) from error
+    except (ValueError, TypeError, OverflowError) as error:
+        got = f"no result of a run ({error})"
+        raise RunFolderError(where=str(path / RESULT), got=got, wanted=wanted, remedy=remedy) from error
 
 
 def _weights(state: State) -> State:

@@ -151,6 +151,13 @@ class Outcome:
     orthogonality: float
     largest_entry: float = 0.0
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, str if field.name == "reason" else int | float):
+                wanted = "a word" if field.name == "reason" else "a number"
+                raise ArgumentError(where=f"Outcome.{field.name}", got=value, wanted=wanted)
+
     def describe(self) -> dict[str, Any]:
         """The outcome as JSON can hold it."""
         return asdict(self)

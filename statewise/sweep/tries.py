@@ -74,7 +74,10 @@ class Run:
         """
         found = document["outcome"]
         outcome = Failure(**found) if "error" in found else Outcome(**{**found, **_numbers(found)})
-        return cls(**{**document, "outcome": outcome})
+        read = cls(**{**document, "outcome": outcome})
+        if not all(isinstance(number, int | float) for number in (read.lr, read.lr_recurrent, read.seed)):
+            raise TypeError("rates or a seed that are no numbers")
+        return read
 
 
 @dataclass(frozen=True, kw_only=True)

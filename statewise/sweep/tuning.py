@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from statewise.errors import ArgumentError, MissingExtraError
+from statewise.errors import ArgumentError, MissingExtraError, RunFolderError
 from statewise.sweep.executors import Executor, ReplicaExecutor
 from statewise.sweep.trial import Failure, Outcome, Trial
 from statewise.train.run import RunFolder
@@ -251,10 +251,17 @@ def _open_study(optuna: Any, path: Path) -> Any:
         if not whole.endswith(b"\n"):
             with path.open("r+b") as file:
                 file.truncate(whole.rfind(b"\n") + 1)
-    storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
-    return optuna.create_study(
-        study_name=_NAME, storage=storage, load_if_exists=True, pruner=optuna.pruners.MedianPruner(n_startup_trials=4)
-    )
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=4)
+    try:
+        storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+        return optuna.create_study(study_name=_NAME, storage=storage, load_if_exists=True, pruner=pruner)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, AssertionError) as error:
+        raise RunFolderError(
+            where=str(path),
+            got=f"{type(error).__name__}: {error}",
+            wanted="the journal of a study",
+            remedy="Remove it: the rates are then looked for again.",
+        ) from error
 
 
 @contextmanager

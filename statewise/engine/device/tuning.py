@@ -95,7 +95,9 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     """What the file holds; one that cannot be read is as good as none, since all of it can be measured again."""
     try:
         found = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
         return {}
     names = set(Form.__dataclass_fields__)
     return {key: entry for key, entry in found.items() if isinstance(entry, dict) and set(entry) == names}
