@@ -147,6 +147,10 @@ def _read_files(source: Mapping[str, Any], seed: int, hold: bool) -> Labelled:
         for name, path in {**files, **{f"test {name}": path for name, path in tests.items()}}.items()
     }
     rows = {name: list(file.rows()) for name, file in both.items()}
+    for name, found in rows.items():
+        if not found:
+            wanted = "a label and a text in each row"
+            raise DataError(where=str(both[name].path), got="no texts, only a header", wanted=wanted)
     unit = source.get("unit") or "auto"
     if unit not in UNITS:
         raise ArgumentError(where="--unit", got=unit, wanted=f"one of {', '.join(UNITS)}")

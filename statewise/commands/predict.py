@@ -149,6 +149,9 @@ def _standard_input(arguments: Any) -> Iterator[Any]:
     if arguments.file not in STANDARD_INPUT:
         yield arguments
         return
+    if sys.stdin is None:  # closed by whoever started the program
+        wanted = "a text from standard input"
+        raise DataError(where="standard input", got="nothing: it is closed", wanted=wanted, remedy="Name a file.")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "standard-input"
         with place.open("wb") as file:
