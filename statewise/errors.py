@@ -145,6 +145,22 @@ class RunInUseError(RunFolderError):
     """Another process writes into the folder of a run."""
 
 
+class TensorFileError(StatewiseError, ValueError):
+    """A file of tensors is damaged, cut off, or of another kind."""
+
+
+class ModelFolderError(StatewiseError, RuntimeError):
+    """The folder of a saved model is not what it should be: damaged, changed, or no such folder."""
+
+
+class NewerFormatError(ModelFolderError):
+    """A model was saved in a format that only a newer statewise reads."""
+
+
+class ExportError(StatewiseError, RuntimeError):
+    """A model cannot be written in the form that was asked for, or what was written does not compute the same."""
+
+
 class DivergedError(NonFiniteError):
     """A training run came to nothing: its loss is NaN or infinite, or stays worse than at the start.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +17,10 @@ from statewise.data.sets import files_of_set, find_data_set
 from statewise.data.task import TaskSets
 from statewise.data.vocabulary import Vocabulary
 from statewise.errors import ArgumentError, DataError
+from statewise.models.cutting import split_words
 
 Truncation = tuple[Literal["first", "last"], int]
 Tokenizer = Callable[[str], list[str]]
-
-_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-
-
-def split_words(text: str) -> list[str]:
-    """The words of a text in lower case; each other sign is a word of its own, the HTML mark ``<br />`` is none.
-
-    An apostrophe between letters belongs to the word.
-
-    >>> split_words("I didn't like it.<br />At ALL!!")
-    ['i', "didn't", 'like', 'it', '.', 'at', 'all', '!', '!']
-    """
-    return _WORD.findall(_BREAK.sub(" ", text).lower())
 
 
 @dataclass(frozen=True)

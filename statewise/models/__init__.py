@@ -7,8 +7,10 @@ from statewise.models.forecaster import Forecaster
 from statewise.models.forecaster_config import ForecastConfig
 from statewise.models.language import LanguageModel, Losses
 from statewise.models.lexicon import Lexicon
-from statewise.models.orthogonal_network import OrthogonalNetwork
+from statewise.models.orthogonal_network import OrthogonalConfig, OrthogonalNetwork
 from statewise.models.paths import Paths
+from statewise.models.reading import Reading
+from statewise.models.saved import Saved
 from statewise.models.steps import StepClassifier, StepConfig
 from statewise.models.tagger import Tagger
 from statewise.models.tagger_config import TaggerConfig
@@ -23,8 +25,11 @@ __all__ = [
     "LanguageModelConfig",
     "Lexicon",
     "Losses",
+    "OrthogonalConfig",
     "OrthogonalNetwork",
     "Paths",
+    "Reading",
+    "Saved",
     "Score",
     "SequenceClassifier",
     "StepClassifier",

@@ -171,6 +171,7 @@ class LanguageModelConfig:
             temporal=self.temporal,
             stand_in=self._noise() if self.placement == PENALTY else None,
         )
+        model.config = self
         model.initialise(generator, zero_biases=self.zero_biases)
         for layer in layers:
             drop_recurrent_weights(layer, self.weight_drop)

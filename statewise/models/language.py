@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -16,9 +16,13 @@ from statewise.heads import AdaptiveSoftmax, Categorical, Head, MixtureOfSoftmax
 from statewise.heads.outside import apply_outside, check_outside
 from statewise.layers import RecurrentLayer
 from statewise.models.penalties import activation_penalty, temporal_penalty
+from statewise.models.saved import Saved
 from statewise.objectives import deterministic_loss
 from statewise.transforms import Noise, Place, SequenceTransform, embedding_dropout
 from statewise.transforms.base import probability
+
+if TYPE_CHECKING:
+    from statewise.models.config import LanguageModelConfig
 
 Tokens = Int[Tensor, "steps batch"]
 State = tuple[Any, ...]
@@ -39,7 +43,7 @@ class Losses(NamedTuple):
     state: State
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(Saved):
     """A recurrent language model over words.
 
     ``h_t = layers(E[x_{t-1}], h_{t-1})``, ``p(x_t | past) = head(outputs(h_t))``. Dieng et al. 2018, section 2; with
@@ -74,6 +78,9 @@ class LanguageModel(nn.Module):
     >>> losses.nll.shape, len(losses.state)
     (torch.Size([]), 1)
     """
+
+    #: What it was made from; None for one that was built by hand from layers, which cannot be saved.
+    config: LanguageModelConfig | None = None
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,7 +52,7 @@ class Lexicon:
             if not isinstance(entries, tuple) or not all(isinstance(entry, str) and entry for entry in entries):
                 raise ArgumentError(where=f"Lexicon.{name}", got=entries, wanted="a tuple of texts that are not empty")
             if len(set(entries)) != len(entries):
-                twice = next(entry for entry in entries if entries.count(entry) > 1)
+                twice = Counter(entries).most_common(1)[0][0]
                 raise ArgumentError(where=f"Lexicon.{name}", got=f"{twice!r} more than once", wanted="each once")
         choice("Lexicon.scheme", self.scheme, SCHEMES)
         if len(self.tags) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn.utils import parametrize
 
 from statewise.errors import ArgumentError
 from statewise.layers import OrthogonalRNN
+from statewise.models.saved import Saved
 from statewise.weights.gradient_limit import GradientLimit
 from statewise.weights.orthogonality import orthogonality_error
 
@@ -26,7 +28,56 @@ def usual_recurrent_rate(lr: float) -> float:
     return min(1e-4, lr / 10)
 
 
-class OrthogonalNetwork(nn.Module):
+@dataclass(frozen=True, kw_only=True)
+class OrthogonalConfig:
+    """Everything that makes an orthogonal network but its weights; the network checks it.
+
+    Args:
+        inputs: symbols, or the width of a step.
+        classes: outputs.
+        hidden: channels of each layer.
+        depth: layers.
+        every_step: whether there are scores at every step, or at the last one only.
+        update: how the recurrent matrices are trained: "cayley" or "full-capacity".
+        rho: number of -1 entries of D; None for half of them.
+        initial_state: "uniform", "zeros" or "learned".
+        limit: what an entry of dLoss/dW may be; None for no limit.
+
+    >>> OrthogonalConfig(inputs=4, classes=2, hidden=8, depth=2).build().depth
+    2
+    """
+
+    inputs: int
+    classes: int
+    hidden: int
+    depth: int = 1
+    every_step: bool = True
+    update: str = "cayley"
+    rho: int | None = None
+    initial_state: str = "uniform"
+    limit: float | None = 10.0
+
+    def build(self, *, generator: torch.Generator | None = None) -> OrthogonalNetwork:
+        """The network with fresh weights.
+
+        Args:
+            generator: source of the weights; None means torch's global one.
+        """
+        return OrthogonalNetwork(
+            self.inputs,
+            self.classes,
+            self.hidden,
+            self.depth,
+            every_step=self.every_step,
+            update=self.update,
+            rho=self.rho,
+            initial_state=self.initial_state,
+            limit=self.limit,
+            generator=generator,
+        )
+
+
+class OrthogonalNetwork(Saved):
     """A stack of orthogonal recurrent layers and what reads it: ``y_t = V h[t, L] + c`` (Ziv 2019, chapter 3).
 
     ``h[t, l] = modrelu(W_l h[t-1, l] + U_l h[t, l-1])``, W_l orthogonal. With ``update="cayley"`` (scoRNN) W_l is a
@@ -54,6 +105,8 @@ class OrthogonalNetwork(nn.Module):
     (976, torch.Size([5, 2, 10]))
     """
 
+    config: OrthogonalConfig
+
     def __init__(
         self,
         inputs: int,
@@ -77,6 +130,17 @@ class OrthogonalNetwork(nn.Module):
         if classes < 1:
             raise ArgumentError(where="OrthogonalNetwork.classes", got=classes, wanted="an integer >= 1")
         self.every_step, self.update = every_step, update
+        self.config = OrthogonalConfig(
+            inputs=inputs,
+            classes=classes,
+            hidden=hidden,
+            depth=depth,
+            every_step=every_step,
+            update=update,
+            rho=rho,
+            initial_state=initial_state,
+            limit=limit,
+        )
         options: dict[str, Any] = {"engine": engine, "generator": generator, "device": device, "dtype": dtype}
         self.rnn = OrthogonalRNN(inputs, hidden, depth, rho=rho, initial_state=initial_state, **options)
         # Without the values that torch would draw from its global generator.

@@ -15,13 +15,14 @@ from statewise.errors import ArgumentError
 from statewise.heads import apply_outside
 from statewise.layers import RecurrentLayer
 from statewise.models.recurrent_config import RecurrentConfig
+from statewise.models.saved import Saved
 from statewise.models.sequences import Laid, sequences_of
 from statewise.transforms import Centroids, LockedDropout, OutputDropout, Zoneout, embedding_dropout
 
 SETTINGS = ("temperature", "similarity", "transition", "noise")
 
 
-class Parts(nn.Module):
+class Parts(Saved):
     """An embedding (for tokens), a recurrent stack and a linear head; the classes of models put them to work."""
 
     config: RecurrentConfig

@@ -23,6 +23,7 @@ from statewise.mixup import Pairs
 from statewise.models.encoded import Encoded, TokenBatch
 from statewise.models.lexicon import UNKNOWN, Lexicon
 from statewise.models.parts import make_embedding, make_head
+from statewise.models.saved import Saved
 from statewise.models.tagger_config import TaggerConfig
 from statewise.models.text import in_mode
 from statewise.transforms import LockedDropout, OutputDropout, SequenceTransform
@@ -30,7 +31,7 @@ from statewise.transforms import LockedDropout, OutputDropout, SequenceTransform
 Emissions = Float[Tensor, "steps sequences tags"]
 
 
-class Tagger(nn.Module):
+class Tagger(Saved):
     """A recurrent tagger with a softmax or a conditional random field on top.
 
     ``x_t = P [v(w_t); chars(w_t); context_t]``, ``h = layers(x)``, ``z_t = A h_t + b``, and the scores ``z`` are read

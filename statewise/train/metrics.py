@@ -3,59 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from statewise.errors import RunFolderError
+from statewise.files import encode_number, strict
 
-from statewise.errors import DtypeError, RunFolderError
-
-
-def encode_number(value: float) -> float | str | None:
-    """A number as strict JSON has it: NaN is null, infinity the text ``"inf"``, which ``float`` reads back.
-
-    >>> encode_number(1.5), encode_number(-math.inf), encode_number(math.nan)
-    (1.5, '-inf', None)
-    """
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else str(float(value))
-
-
-def strict(value: Any, where: str = "record") -> Any:
-    """What JSON can hold of a value made of mappings, sequences, texts and numbers, those of numpy and torch included.
-
-    Args:
-        value: what is to be written.
-        where: its name, for the error that says which field has no form in JSON.
-
-    >>> strict({"loss": float("inf"), "rates": (1, 2.5)})
-    {'loss': 'inf', 'rates': [1, 2.5]}
-    """
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): strict(part, f"{where}.{key}") for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [strict(part, f"{where}[{index}]") for index, part in enumerate(value)]
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, Tensor) and value.numel() == 1:
-        return strict(value.item(), where)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return encode_number(float(value))
-    raise DtypeError(
-        where=where,
-        got=type(value).__name__,
-        wanted="a number, a text, or a list or dict of them",
-        remedy="Tensors belong into a file of tensors.",
-    )
+__all__ = ["MetricsFile", "encode_number", "strict"]
 
 
 class MetricsFile:

@@ -1,0 +1,19 @@
+"""Files that are either whole or not there, and what is in them: text, JSON, tensors."""
+
+from statewise.files.atomic import atomic_file, locked, read_object, write_atomically
+from statewise.files.strict_json import encode_number, read_json, strict
+from statewise.files.tensor_file import TensorFile, read_document, read_tensors, write_tensors
+
+__all__ = [
+    "TensorFile",
+    "atomic_file",
+    "encode_number",
+    "locked",
+    "read_document",
+    "read_json",
+    "read_object",
+    "read_tensors",
+    "strict",
+    "write_atomically",
+    "write_tensors",
+]
