@@ -23,6 +23,7 @@ if _TYPE_CHECKING:
         mixup,
         models,
         objectives,
+        sharing,
         sweep,
         train,
         transforms,
@@ -57,6 +58,7 @@ if _TYPE_CHECKING:
         tune,
         upgrade,
     )
+    from statewise.sharing import load
     from statewise.transforms import (
         Centroids,
         InputDropout,
@@ -121,10 +123,12 @@ __all__ = [
     "errors",
     "heads",
     "layers",
+    "load",
     "memory",
     "mixup",
     "models",
     "objectives",
+    "sharing",
     "sweep",
     "train",
     "transforms",
@@ -134,10 +138,10 @@ __all__ = [
 ]
 
 #: Where the names that are no rooms come from.
-_HOMES = ("layers", "transforms", "engine", "citations")
+_HOMES = ("layers", "transforms", "engine", "citations", "sharing")
 _ROOMS = (
     *("analysis", "automata", "bounds", "cells", "data", "engine", "errors", "heads", "layers", "memory", "mixup"),
-    *("models", "objectives", "sweep", "train", "transforms", "weights"),
+    *("models", "objectives", "sharing", "sweep", "train", "transforms", "weights"),
 )
 
 

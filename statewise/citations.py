@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -15,7 +16,9 @@ from statewise.cells import Cell
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer, SingleStep
 from statewise.models import LanguageModel, Tagger
+from statewise.models.loading import load_model
 from statewise.models.parts import Parts
+from statewise.train.best_model import is_run, load_run
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.settings import TrainingSettings
 from statewise.train.tag_settings import TaggerSettings
@@ -85,7 +88,7 @@ def cite(*used: Any) -> str:
 
     Args:
         *used: modules, transforms, cells, mixups, settings of a training, optimisers of ``statewise.weights``, or
-            classes or functions of these.
+            classes or functions of these; or folders of runs or of saved models, as texts or paths.
 
     >>> from statewise import LSTM, Noise
     >>> print(cite(LSTM(4, 8, transforms=Noise("gaussian", 0.5))))
@@ -98,7 +101,7 @@ def cite(*used: Any) -> str:
     """
     keys: set[str] = set()
     unknown: list[str] = []
-    for part in (part for each in used for part in _parts(each)):
+    for part in (part for each in used for part in _parts(_loaded(each))):
         found = _keys(part)
         if found is not None:
             keys.update(found)
@@ -118,6 +121,13 @@ def cite(*used: Any) -> str:
 
 
 @functools.cache
+def _loaded(used: Any) -> Any:
+    """The model of a folder; all else as it is."""
+    if not isinstance(used, str | Path):
+        return used
+    return load_run(used) if is_run(Path(used)) else load_model(Path(used))
+
+
 def entries_by_key() -> dict[str, str]:
     """Every entry of the bibliography by its key, sorted.
 

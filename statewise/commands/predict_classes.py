@@ -16,8 +16,8 @@ from statewise.data.tables import csv_rows, json_objects, name_ending, refuse_ro
 from statewise.data.vocabulary import UNKNOWN
 from statewise.errors import ArgumentError, DataError, RunFolderError
 from statewise.train import load_classifier
+from statewise.train.best_model import IMDB_WORDS
 
-IMDB_WORDS = 400  # that the benchmark keeps of a review where nobody says how many
 DIGITS = 4
 
 

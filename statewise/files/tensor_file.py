@@ -119,7 +119,7 @@ class TensorFile:
         """All tensors, by name; an alias is the same object as what it stands for."""
         try:
             found = {name: self._file.get_tensor(name) for name in self._names}
-        except SafetensorError as error:
+        except (SafetensorError, ValueError, TypeError, RuntimeError) as error:  # a type or a shape that torch has not
             raise self._damaged(str(error)) from error
         return found | {alias: found[name] for alias, name in self.aliases.items()}
 

@@ -44,30 +44,45 @@ def load_model(
         wanted: the kind that is expected; None for any.
     """
     path = folder / WEIGHTS
-    with _named(path):
+    with named(path):
         if not path.is_file():
             raise _no_model(folder)
         with TensorFile(path) as file:
             document = _checked(file.document, where=str(path))
             _compare_config(folder, document)
-            kind = _kind(document, wanted, where=str(path))
-            config = from_json(kind.config, document["config"], where=f"{path}, config")
-            task = from_json(kind.task, document["built_for"], where=f"{path}, built_for")
-            reading = _reading(document, where=f"{path}, reading")
-            check_reading(task, reading)
-            _check_sizes(kind, config, document, file)
-            _check_shapes(kind, config, task, file, DTYPES[document["dtype"]])
-            tensors = file.tensors()
+            _refuse_kind(document, wanted, where=str(path))
+            model, tensors = assemble(file, document)
         if seal(document, tensors) != document[CHECKSUM]:
             raise ModelFolderError(where=str(path), got="another checksum", wanted="what was saved", remedy=_COPY)
         if check_finite:
-            _refuse_nan(tensors, where=str(path))
-        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and nobody's generator may notice
-            model = kind.build(config, task)
-        assert isinstance(model, Saved)
-        model.to(DTYPES[document["dtype"]]).load_state_dict(tensors)
-        model.reading, model.metrics = reading, document["metrics"]
+            refuse_nan(tensors, where=str(path))
         return model.to(device).eval()
+
+
+def assemble(file: TensorFile, document: Mapping[str, Any]) -> tuple[Saved, dict[str, torch.Tensor]]:
+    """A model of what a document says with the weights of a file, and these; refused if one does not fit the other.
+
+    Args:
+        file: with the weights.
+        document: "kind", "config", "built_for", "reading", "metrics" and "dtype", each yet to be checked.
+    """
+    kind, path = KINDS[document["kind"]], file.path
+    config = from_json(kind.config, document["config"], where=f"{path}, config")
+    task = from_json(kind.task, document["built_for"], where=f"{path}, built_for")
+    reading = None
+    if document["reading"] is not None:
+        reading = from_json(Reading, document["reading"], where=f"{path}, reading")
+    check_reading(task, reading)
+    dtype = DTYPES[document["dtype"]]
+    _check_sizes(kind, config, document, file)
+    _check_shapes(kind, config, task, file, dtype)
+    tensors = file.tensors()
+    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and nobody's generator may notice
+        model = kind.build(config, task)
+    assert isinstance(model, Saved)
+    model.to(dtype).load_state_dict(tensors)
+    model.reading, model.metrics = reading, document["metrics"]
+    return model, tensors
 
 
 def read_model_document(folder: Path) -> dict[str, Any]:
@@ -77,7 +92,7 @@ def read_model_document(folder: Path) -> dict[str, Any]:
         folder: with the model.
     """
     path = folder / WEIGHTS
-    with _named(path):
+    with named(path):
         if not path.is_file():
             raise _no_model(folder)
         with TensorFile(path) as file:
@@ -85,8 +100,12 @@ def read_model_document(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """A region in which whatever a file makes fail is an error of the folder, with the file's name."""
+def named(path: Path) -> Iterator[None]:
+    """A region in which whatever a file makes fail is an error of the folder, with the file's name.
+
+    Args:
+        path: the file of the weights.
+    """
     try:
         yield
     except (ModelFolderError, NonFiniteError):
@@ -178,7 +197,7 @@ def _compare_config(folder: Path, document: Mapping[str, Any]) -> None:
         )
 
 
-def _kind(document: Mapping[str, Any], wanted: str | None, *, where: str) -> Kind:
+def _refuse_kind(document: Mapping[str, Any], wanted: str | None, *, where: str) -> None:
     name = document["kind"]
     if name not in KINDS:
         raise ModelFolderError(
@@ -191,12 +210,6 @@ def _kind(document: Mapping[str, Any], wanted: str | None, *, where: str) -> Kin
         raise ModelFolderError(
             where=where, got=f"a {name}", wanted=f"a {wanted}", remedy="statewise.load takes every kind."
         )
-    return KINDS[name]
-
-
-def _reading(document: Mapping[str, Any], *, where: str) -> Reading | None:
-    found = document["reading"]
-    return None if found is None else from_json(Reading, found, where=where)
 
 
 def _check_sizes(kind: Kind, config: Any, document: Mapping[str, Any], file: TensorFile) -> None:
@@ -277,7 +290,13 @@ def _ties(model: nn.Module) -> set[frozenset[str]]:
     return {frozenset(group) for group in found.values() if len(group) > 1}
 
 
-def _refuse_nan(tensors: Mapping[str, torch.Tensor], *, where: str) -> None:
+def refuse_nan(tensors: Mapping[str, torch.Tensor], *, where: str) -> None:
+    """Refuse weights that are not finite.
+
+    Args:
+        tensors: by name.
+        where: the file.
+    """
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise NonFiniteError(where=f"{where}, tensor {name}", got="NaN or infinity", wanted="finite weights")
