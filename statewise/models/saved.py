@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from statewise.models.reading import Reading
+
+Model = TypeVar("Model", bound="Saved")
 
 
 class Saved(nn.Module):
@@ -46,7 +48,9 @@ class Saved(nn.Module):
         return save_model(self, Path(folder))
 
     @classmethod
-    def load(cls, folder: Path | str, *, device: torch.device | str = "cpu", check_finite: bool = False) -> Self:
+    def load(
+        cls: type[Model], folder: Path | str, *, device: torch.device | str = "cpu", check_finite: bool = False
+    ) -> Model:
         """The model of this kind that :meth:`save` has put into a folder, in eval mode.
 
         Args:

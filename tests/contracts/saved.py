@@ -84,6 +84,10 @@ def _set(part: str, **values: Any) -> Damage:
     return forged(lambda document, _: document[part].update(values))
 
 
+def _missing(document: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    del tensors[_first(tensors)]
+
+
 def _wrong_shape(document: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     name = _first(tensors)
     tensors[name] = torch.cat((tensors[name], tensors[name][:1]))
@@ -121,7 +125,7 @@ DAMAGES: dict[str, Damage] = {
     "the dtype is unknown": forged(lambda document, _: document.update(dtype="float8")),
     "the metrics are lists": forged(lambda document, _: document.update(metrics={"loss": [1]})),
     "the reading is of another kind": forged(lambda document, _: document.update(reading={"unit": "sorcery"})),
-    "a tensor is missing": forged(lambda _, tensors: tensors.pop(_first(tensors)) and None),
+    "a tensor is missing": forged(_missing),
     "a tensor is too many": forged(lambda _, tensors: tensors.update(backdoor=torch.ones(1))),
     "a tensor has another shape": forged(_wrong_shape),
     "a tensor has another dtype": forged(_wrong_dtype),
@@ -142,8 +146,9 @@ class SavedContract:
         raise NotImplementedError
 
     @pytest.fixture(scope="class")
-    def kept(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        return self.build(0).save(tmp_path_factory.mktemp("kept") / "model")
+    @classmethod
+    def kept(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return cls().build(0).save(tmp_path_factory.mktemp("kept") / "model")
 
     @pytest.fixture
     def folder(self, kept: Path, tmp_path: Path) -> Path:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import statewise
-from contracts.saved import CONFIG, WEIGHTS, SavedContract
+from contracts.saved import CONFIG, WEIGHTS, SavedContract, rewrite
 from statewise.errors import ExportError, ModelFolderError
 from statewise.models import (
     ClassifierConfig,
@@ -143,8 +143,6 @@ class TestTagger(SavedContract):
         assert statewise.load(kept).tag(sentences) == model.eval().tag(sentences)  # type: ignore[attr-defined]
 
     def test_tags_without_end_are_refused_before_their_matrix_is_made(self, folder: Path) -> None:
-        from contracts.saved import rewrite
-
         many = [f"B-{number}" for number in range(200_000)]
         rewrite(folder, lambda document, _: document["built_for"].update(tags=many))
         with pytest.raises(ModelFolderError, match="200000 tags"):
@@ -203,6 +201,7 @@ def _save_for_ever(folder: str, ready: Any) -> None:
         ready.set()
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_saves_leaves_a_model_that_loads(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     for attempt in range(3):
