@@ -13,6 +13,9 @@ from torch import Tensor
 
 from statewise.errors import DtypeError
 
+DEPTH = 64  # lists and objects in each other; nothing that is written here has more than five
+_TOO_DEEP = "lists and objects that are too deep in each other"
+
 
 def encode_number(value: float) -> float | str | None:
     """A number as strict JSON has it: NaN is null, infinity the text ``"inf"``, which ``float`` reads back.
@@ -71,9 +74,27 @@ def read_json(text: str | bytes) -> Any:
     ValueError: lists and objects that are too deep in each other
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_once)
+        found = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_once)
     except RecursionError:
-        raise ValueError("lists and objects that are too deep in each other") from None
+        raise ValueError(_TOO_DEEP) from None
+    _check_depth(found)
+    return found
+
+
+def _check_depth(found: Any) -> None:
+    """Refuse what is so deep that comparing or printing it could exceed the stack; without a stack of its own."""
+    level = [found]
+    for _ in range(DEPTH):
+        level = [
+            part
+            for each in level
+            if isinstance(each, dict | list)
+            for part in (each.values() if isinstance(each, dict) else each)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return
+    raise ValueError(_TOO_DEEP)
 
 
 def _refuse_constant(name: str) -> NoReturn:

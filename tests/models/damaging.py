@@ -20,7 +20,24 @@ VALUES: tuple[Any, ...] = (
     *("", "a", "lstm", "rac", "rnn", "crf", "adaptive", "mixture", "sample", "\ud800", "x" * 10_000, "nan", "../../x"),
     *([], [0], [1, 2], [1] * 5000, ["a", "a"], ["a", "b"], [[]], {}, {"a": 1}),
 )
-TEXTS = (b"NaN", b"Infinity", b"1e999", b"-", b"[" * 3000, b'{"a":' * 3000, b"\x00", b"\xff", b'"', b"1" * 5000)
+for levels in (60, 300):
+    deep: Any = 1
+    for _ in range(levels):
+        deep = [deep]
+    VALUES = (*VALUES, deep, {"a": deep})
+TEXTS = (
+    b"[" * 900 + b"]" * 900,
+    b"NaN",
+    b"Infinity",
+    b"1e999",
+    b"-",
+    b"[" * 3000,
+    b'{"a":' * 3000,
+    b"\x00",
+    b"\xff",
+    b'"',
+    b"1" * 5000,
+)
 
 
 def damage(folder: Path, draw: Random) -> str:
@@ -134,8 +151,13 @@ def _change(document: dict[str, Any], draw: Random) -> None:
     if what < 0.1:
         del place[name]
     elif what < 0.2:
-        place[draw.choice(("extra", "layers", "hidden", "__class__", ""))] = draw.choice(VALUES)
+        place[draw.choice(("extra", "layers", "hidden", "__class__", ""))] = _value(draw)
     elif what < 0.4 and isinstance(place[name], list) and place[name]:
-        place[name][draw.randrange(len(place[name]))] = draw.choice(VALUES)
+        place[name][draw.randrange(len(place[name]))] = _value(draw)
     else:
-        place[name] = draw.choice(VALUES)
+        place[name] = _value(draw)
+
+
+def _value(draw: Random) -> Any:
+    """A copy, since what is put into a document may be changed there."""
+    return json.loads(json.dumps(draw.choice(VALUES)))
