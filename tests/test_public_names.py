@@ -30,6 +30,7 @@ from statewise import (
     mixup,
     models,
     objectives,
+    sharing,
     sweep,
     train,
     transforms,
@@ -53,6 +54,7 @@ ROOMS = [
     memory,
     data,
     train,
+    sharing,
     sweep,
 ]
 EVERY_ROOM = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
