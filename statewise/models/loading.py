@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def assemble(file: TensorFile, document: Mapping[str, Any]) -> tuple[Saved, dict
     _check_shapes(kind, config, task, file, dtype)
     tensors = file.tensors()
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and nobody's generator may notice
-        model = kind.build(config, task)
+        model = _attempted(kind.build, config, task, file=file)
     assert isinstance(model, Saved)
     model.to(dtype).load_state_dict(tensors)
     model.reading, model.metrics = reading, document["metrics"]
@@ -242,7 +242,7 @@ def _product(shape: tuple[int, ...]) -> int:
 
 def _check_shapes(kind: Kind, config: Any, task: Any, file: TensorFile, dtype: torch.dtype) -> None:
     """Refuse tensors that are missing, too many, of another shape or dtype, or tied otherwise than the model's are."""
-    same = _twin(kind, config, task, file)
+    same = _attempted(twin, kind, config, task, file=file)
     wanted = {name: (tuple(part.shape), part.dtype) for name, part in same.state_dict().items()}
     for name in {**wanted, **file.shapes}:
         where = f"{file.path}, tensor {name[:120]}"
@@ -262,9 +262,9 @@ def _check_shapes(kind: Kind, config: Any, task: Any, file: TensorFile, dtype: t
         raise ModelFolderError(where=str(file.path), got=got, wanted="the ties that its config says", remedy=_COPY)
 
 
-def _twin(kind: Kind, config: Any, task: Any, file: TensorFile) -> nn.Module:
+def _attempted(build: Callable[..., nn.Module], *settings: Any, file: TensorFile) -> nn.Module:
     try:
-        return twin(kind, config, task)
+        return build(*settings)
     except StatewiseError:
         raise
     except Exception as error:

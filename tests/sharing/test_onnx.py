@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -57,6 +59,14 @@ MODELS: dict[str, Any] = {
     "orthogonal": lambda: OrthogonalNetwork(3, 2, 6, 2),
     "full capacity": lambda: OrthogonalNetwork(3, 2, 6, update="full-capacity", initial_state="learned"),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unchecked() -> Iterator[None]:
+    """Shapes that are symbols, while a graph is made, are not for a check of annotations."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="module")
