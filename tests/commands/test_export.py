@@ -72,6 +72,7 @@ def test_a_damaged_run_is_a_named_error(trained: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("as_users_have_it")
 def test_a_run_becomes_an_onnx_file(typed: Typed, trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     told = json.loads(typed("export", str(trained), "--format", "onnx", "--out", "a/words.onnx", "--json"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from statewise.models import (
     Lexicon,
     OrthogonalNetwork,
     Reading,
+    SequenceClassifier,
     StepConfig,
     TaggerConfig,
 )
@@ -30,6 +32,12 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 _LEXICON = Lexicon.of([["Anna", "saw"]], tags=("O", "B-PER", "I-PER"), scheme="iob2")
+
+
+def _classifier(**settings: Any) -> SequenceClassifier:
+    return ClassifierConfig(**{"hidden": 6, **settings}).build(tokens=3, classes=2)
+
+
 _CELLS = ("gru", "rnn", "mgu", "lstm", "peephole", "rac", "multiplicative")
 #: What is exported in a full run: every cell, every head, every kind of readout.
 MODELS: dict[str, Any] = {
@@ -40,7 +48,7 @@ MODELS: dict[str, Any] = {
     "argmax centroids": lambda: ClassifierConfig(hidden=6, centroids=(4,), transition="argmax").build(
         tokens=3, classes=2
     ),
-    "euclidean": lambda: ClassifierConfig(hidden=6, centroids=(4,), similarity="euclidean").build(tokens=3, classes=2),
+    "euclidean": partial(_classifier, centroids=(4,), similarity="euclidean"),
     "features": lambda: ClassifierConfig(cell="peephole", hidden=6, layers=2, readout="hc").build(
         features=3, classes=2
     ),
