@@ -22,10 +22,10 @@ from statewise.models import Saved
 from statewise.models.saving import seal
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 
 
-def rewrite(folder: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], None]) -> None:
+def rewrite(folder: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], object]) -> None:
     """Change what the weights' file says, as a skilful forger would: with a checksum that fits, and no config.json."""
     tensors, document = read_tensors(folder / WEIGHTS)
     tensors, document = dict(tensors), copy.deepcopy(document)
@@ -35,7 +35,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], 
     (folder / CONFIG).unlink(missing_ok=True)
 
 
-def forged(change: Callable[[dict[str, Any], dict[str, Tensor]], None]) -> Damage:
+def forged(change: Callable[[dict[str, Any], dict[str, Tensor]], object]) -> Damage:
     return lambda folder: rewrite(folder, change)
 
 

@@ -26,13 +26,14 @@ from statewise.models import (
     Reading,
     Saved,
     StepConfig,
+    Tagger,
     TaggerConfig,
 )
 
 LEXICON = Lexicon.of([["Anna", "saw", "Otto"]], tags=("O", "B-PER", "I-PER"), scheme="iob2")
 
 
-def drawn(model: Saved, seed: int) -> Any:
+def drawn(model: Saved, seed: int) -> Saved:
     """The model with weights of its own, biases among them."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -140,7 +141,7 @@ class TestTagger(SavedContract):
     def test_it_tags_raw_words(self, kept: Path) -> None:
         sentences = [["Anna", "saw", "Emil"], ["Otto"]]
         model: Any = self.build(0)
-        assert statewise.load(kept).tag(sentences) == model.eval().tag(sentences)  # type: ignore[attr-defined]
+        assert Tagger.load(kept).tag(sentences) == model.eval().tag(sentences)
 
     def test_tags_without_end_are_refused_before_their_matrix_is_made(self, folder: Path) -> None:
         many = [f"B-{number}" for number in range(200_000)]
