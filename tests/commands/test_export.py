@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -65,7 +66,8 @@ def test_a_damaged_run_is_a_named_error(trained: Path, tmp_path: Path) -> None:
     for name in ("config.json", "model.safetensors", "vocabulary.txt", "metrics.jsonl"):
         (tmp_path / name).write_bytes((trained / name).read_bytes())
     told = json.loads((tmp_path / "config.json").read_text())
-    for model in ({**told["model"], "hidden": [1 << 50]}, {**told["model"], "hidden": "x"}, None, []):
+    wrong: list[Any] = [{**told["model"], "hidden": [1 << 50]}, {**told["model"], "hidden": "x"}, None, []]
+    for model in wrong:
         (tmp_path / "config.json").write_text(json.dumps({**told, "model": model}))
         with pytest.raises(RunFolderError):
             statewise.load(tmp_path)
