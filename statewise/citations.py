@@ -120,7 +120,6 @@ def cite(*used: Any) -> str:
     return "\n\n".join([*entries, *comments])
 
 
-@functools.cache
 def _loaded(used: Any) -> Any:
     """The model of a folder; all else as it is."""
     if not isinstance(used, str | Path):
@@ -128,6 +127,7 @@ def _loaded(used: Any) -> Any:
     return load_run(used) if is_run(Path(used)) else load_model(Path(used))
 
 
+@functools.cache
 def entries_by_key() -> dict[str, str]:
     """Every entry of the bibliography by its key, sorted.
 

@@ -47,6 +47,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             module="predict", help="tags, classes, next words or next values of new data", speaks_json=True
         ),
         "generate": Entry(module="generate", help="let a trained language model go on from a prompt"),
+        "export": Entry(module="export", help="make a folder or an ONNX file of a run, for others"),
     },
     "understand it": {
         "extract": Entry(module="extract", help="read the automaton of a trained classifier"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import command_parser
+from statewise.commands.shared import JSON, command_parser
 from statewise.errors import ArgumentError
 from statewise.files import write_atomically
 from statewise.models.kinds import kind_of
@@ -24,10 +23,10 @@ def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
         "Make of a run what can be given to others: a folder with the best model, its words, classes and a page about "
-        "it, which statewise.load reads; or an ONNX file, which is run and compared with the model. Examples: "
-        "statewise export runs/words --out shared/words; "
-        "statewise export runs/words --format onnx --out words.onnx; "
-        "statewise export runs/words --out shared/words --licence mit --json"
+        "it, which statewise.load reads; or an ONNX file, which is run and compared with the model.",
+        "statewise export runs/words --out shared/words",
+        "statewise export runs/words --format onnx --out words.onnx",
+        "statewise export runs/words --out shared/words --licence mit --json",
     )
     add = made.add_argument
     add("run", type=str, help="the folder of a run of statewise train, or of a saved model")
@@ -35,11 +34,11 @@ def parser() -> ArgumentParser:
     add("--format", choices=FORMATS, default="folder", help="a folder for statewise, or a file for ONNX")
     add("--licence", type=str, help="folder: the licence of the weights for its page, such as mit; a page that "
         "is there stays as it is")  # fmt: skip
-    add("--json", action="store_true", help="print what was made as one JSON object")
+    add("--json", **JSON)
     return made
 
 
-def run(arguments: Any, console: Console) -> None:
+def run(arguments: Any, console: Console) -> dict[str, Any]:
     """Load the model, and write it.
 
     Args:
@@ -63,11 +62,9 @@ def run(arguments: Any, console: Console) -> None:
         told["files"] = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
         said = f"Written: {out} ({', '.join(told['files'])})"
         following = f"statewise.load({str(out)!r}) gives the model back, on any machine."
-    if arguments.json:
-        console.file.write(json.dumps(told) + "\n")
-        return
     say(console, said)
     say(console, following)
+    return told
 
 
 def _refuse(arguments: Any, out: Path) -> None:

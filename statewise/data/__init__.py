@@ -15,7 +15,7 @@ from statewise.data.hidden_markov import BestTagging, HiddenMarkovFeatures, hidd
 from statewise.data.hidden_markov_sentences import HiddenMarkovSentences, HiddenMarkovTagger, hidden_markov_sentences
 from statewise.data.idx import image_sets, read_idx, read_images
 from statewise.data.images import Images
-from statewise.data.labelled import LabelledText, imdb_sets, read_labelled, split_words
+from statewise.data.labelled import LabelledText, imdb_sets, read_labelled
 from statewise.data.languages import Language
 from statewise.data.memory_task import MemoryTask, SequenceTask
 from statewise.data.memory_tasks import memory_task
@@ -43,6 +43,7 @@ from statewise.data.text import Text
 from statewise.data.vocabulary import Vocabulary
 from statewise.data.weiss import weiss_parentheses
 from statewise.data.word_vectors import WordVectors, read_vectors
+from statewise.models.cutting import split_words
 
 __all__ = [
     "BestTagging",

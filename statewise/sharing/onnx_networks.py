@@ -180,7 +180,9 @@ class TaggerGraph(Network):
         inside = torch.arange(flat.shape[0], device=flat.device).unsqueeze(1) < word_lengths.flatten()
         zeros, memory = _zeros(self.speller, flat.shape[1])
         ends: Tensor = self.speller(self.letters(flat), inside, zeros, memory).states
-        return torch.cat((ends[0], ends[1]), dim=1).unflatten(0, (characters.shape[0], characters.shape[1]))
+        side_by_side: Tensor = torch.cat((ends[0], ends[1]), dim=1)
+        spelt: Tensor = side_by_side.unflatten(0, (characters.shape[0], characters.shape[1]))
+        return spelt
 
 
 class OrthogonalGraph(Network):

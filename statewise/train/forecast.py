@@ -10,13 +10,13 @@ import torch
 
 from statewise.data import Series
 from statewise.models import ForecastConfig, Forecaster
-from statewise.train.run import RunFolder
-from statewise.train.stored import as_written, filled
 from statewise.train.classify import check_like, stored_run
 from statewise.train.classify_folder import about_examples
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.forecast_measure import FORECASTS
 from statewise.train.forecast_run import ForecastResult, ForecastRun
+from statewise.train.run import RunFolder
+from statewise.train.stored import as_written, filled
 
 
 def train_forecaster(
