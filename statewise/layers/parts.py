@@ -297,6 +297,21 @@ class LayerParts(nn.Module):
                 )
         self._transforms = self._check_transforms(changed)
 
+    def add_first(self, transform: Transform) -> None:
+        """Let one more transform act before the others; one that learns something is refused, for want of parameters.
+
+        Args:
+            transform: of inputs, states or outputs.
+        """
+        if transform.parameter_shapes(self.hidden_size):
+            raise ArgumentError(
+                where=f"{self._name}.add_first",
+                got=f"{type(transform).__name__}, which is learnt",
+                wanted="a transform that learns nothing",
+                remedy="Build a new layer with it.",
+            )
+        self._transforms = self._check_transforms((transform, *self._transforms))
+
     def flatten_parameters(self) -> None:
         """Do nothing: torch.nn's layers have this method, and code written for them calls it."""
 

@@ -148,6 +148,30 @@ class SequenceClassifier(Parts):
             _, _, seen = resting.layer(resting._entering(laid), collect=collect, generator=generator)
         return Trace.of(seen, lengths=laid.all_lengths(inputs.device), has_start=self._start is not None)
 
+    def prefix_logits(self, trace: Trace) -> Float[Tensor, "batch steps classes"]:
+        """The logits of the classes after every step of a trace, as if each sequence ended there, in eval mode.
+
+        Args:
+            trace: of :meth:`states`, with "states" and, for a cell that has one, "cells". Beyond a sequence's end the
+                logits mean nothing.
+
+        >>> from statewise.models import ClassifierConfig
+        >>> model = ClassifierConfig(cell="lstm", hidden=8).build(tokens=2, classes=3)
+        >>> model.prefix_logits(model.states(torch.tensor([[0, 1]]), collect=("states", "cells"))).shape
+        torch.Size([1, 3, 3])
+        """
+        wanted = {"states": trace.states, **({"cells": trace.cells} if self.layer.cell.has_memory else {})}
+        if missing := [kind for kind, found in wanted.items() if not found]:
+            got = f"a trace without {' and '.join(missing)}"
+            raise ArgumentError(where="SequenceClassifier.prefix_logits", got=got, wanted=f"collect={tuple(wanted)}")
+        batch, steps = trace.states[0].shape[:2]
+        stacked = [torch.stack(parts).flatten(1, 2) for parts in wanted.values()]
+        resting = resting_view(self)
+        with torch.no_grad():
+            state = stacked[0] if len(stacked) == 1 else (stacked[0], stacked[1])
+            logits = resting._logits(resting._read_out(state, batch * steps))
+        return logits.view(batch, steps, -1)
+
     def probabilities(
         self,
         words: Sequence[Word],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,8 @@ from statewise.models.parts import make_embedding, make_head
 from statewise.models.saved import Saved
 from statewise.models.tagger_config import TaggerConfig
 from statewise.models.text import in_mode
+from statewise.models.traces import Trace
+from statewise.models.views import resting_view
 from statewise.transforms import LockedDropout, OutputDropout, SequenceTransform
 
 Emissions = Float[Tensor, "steps sequences tags"]
@@ -121,6 +123,39 @@ class Tagger(Saved):
             states = pad(self.layer(packing.pack_sorted(features), pairing=pairing, generator=generator)[0])
         states = self._dropped(states, generator)
         return pairs.mix(states) if pairs is not None and site == "pre_output" else states
+
+    def trace(
+        self,
+        batch: TokenBatch,
+        *,
+        collect: Iterable[str] = ("states",),
+        generator: torch.Generator | None = None,
+    ) -> Trace:
+        """What happens inside at every step, in eval mode and without gradients; the directions lie side by side.
+
+        Args:
+            batch: the sentences.
+            collect: some of "states", "cells", "gates", "probabilities".
+            generator: source of what transforms draw that act in eval mode too.
+        """
+        resting = resting_view(self)
+        with torch.no_grad():
+            features = resting._entering(resting._features(batch), generator)
+            packing = Packing.of(batch.lengths, device=features.device)
+            _, _, seen = resting.layer(packing.pack(features), collect=collect, generator=generator)
+        return Trace.of(seen, lengths=batch.lengths.to(features.device), has_start=False)
+
+    def read_out(
+        self, states: Float[Tensor, "steps sequences hidden"], lengths: Int[Tensor, " sequences"]
+    ) -> Float[Tensor, "steps sequences tags"]:
+        """How likely each tag is at each step, by the top states of sentences; of a CRF the marginals.
+
+        Args:
+            states: that the head reads.
+            lengths: of the sentences.
+        """
+        emissions: Tensor = self.head(states)
+        return emissions.softmax(-1) if self.crf is None else self.crf.marginals(emissions, lengths)
 
     def loss(
         self,
