@@ -52,7 +52,7 @@ def build_app(
     except ImportError:
         raise MissingExtraError.of("statewise explore", package="fastapi", extra="explore") from None
 
-    app, doing = FastAPI(docs_url=None, redoc_url=None, openapi_url=None), work or Work()
+    app, doing = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False), work or Work()
     for path, (name, kind) in PAGES.items():
         content = files("statewise.explorer").joinpath("static", name).read_bytes()
         app.add_route(path, _page(content, kind), methods=["GET"])
@@ -101,8 +101,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
     if status == 500:  # what went wrong inside is nobody's business outside
         return _answered(Refusal(500, where="server", got="an error", wanted="none", remedy="Try another input."))
-    got, wanted = f"{request.method} {request.url.path}", "a page of the explorer"
-    return _answered(Refusal(status, where="path", got=got, wanted=wanted))
+    got = f"{request.method} of a path" if status == 405 else "another one"
+    return _answered(Refusal(status, where="path", got=got, wanted="a page or a question of the explorer"))
 
 
 def _answered(refusal: Refusal) -> Response:

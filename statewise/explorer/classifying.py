@@ -72,13 +72,21 @@ class ClassifierSubject(Subject):
             )
         return tuple(found)
 
+    def heard(self, tokens: Row) -> Row:
+        """The symbols that the network takes tokens for.
+
+        Args:
+            tokens: of a text; those that it does not know are one.
+        """
+        return tuple(token if token in self._numbers else UNKNOWN for token in tokens)
+
     def follow(self, rows: Sequence[Row], setting: Setting, *, noisy: bool = False) -> Followed:
-        unknown = self._numbers.get(UNKNOWN, 0)
-        inputs, lengths = padded([[self._numbers.get(token, unknown) for token in row] for row in rows])
+        inputs, lengths = padded([[self._numbers[token] for token in self.heard(row)] for row in rows])
         view = view_of(self.model)
         setting.tune(view.layer, noisy=noisy)
         trace = view.states(inputs, lengths, collect=EVERYTHING, generator=setting.generator())
-        return Followed(trace=trace, shares=view.prefix_logits(trace).double().softmax(-1))
+        shares = view.prefix_logits(trace).double().softmax(-1)
+        return Followed(trace=trace, shares=shares, best=shares.argmax(2))
 
     def quality(self, followed: Followed, examples: Sequence[Example]) -> Float[Tensor, " batch"]:
         right = torch.tensor([self.outcomes.index(example.answer[0]) for example in examples])

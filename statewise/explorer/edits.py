@@ -200,12 +200,12 @@ def _shifts(
     """How far each edit moves the prediction; of a tagger that of the word whose tag moves most, of those that stay."""
     if not isinstance(subject, TaggerSubject):
         old, new = before.at_the_end(before.shares), after.at_the_end(after.shares)
-        changed = (old.argmax(1) != new.argmax(1)).tolist()
-        return (new - old).abs().sum(1) / 2, tuple(changed)
+        answer = subject.answers(before)[0]
+        return (new - old).abs().sum(1) / 2, tuple(other != answer for other in subject.answers(after))
     shifts, flags = torch.zeros(len(edits), dtype=torch.double), list[bool]()
     for place, edit in enumerate(edits):
         mine, theirs = edit.kept(length)
         old, new = before.shares[0, mine], after.shares[place, theirs]
         shifts[place] = ((new - old).abs().sum(1) / 2).max() if mine else 0.0
-        flags.append(bool((old.argmax(1) != new.argmax(1)).any()))
+        flags.append(not torch.equal(before.best[0, mine], after.best[place, theirs]))
     return shifts, tuple(flags)

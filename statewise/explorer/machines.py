@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from statewise.automata import Extraction, MooreMachine, describe, extract, to_svg
+from statewise.automata import Extraction, MooreMachine, describe, extract
 from statewise.automata.drawing.compose import compose
+from statewise.automata.drawing.draw import svg_of
+from statewise.automata.drawing.picture import Picture
 from statewise.errors import NotMemorylessError, StatewiseError
 from statewise.explorer.classifying import ClassifierSubject
 from statewise.explorer.subjects import Followed, Row, Subject
 
-MOST_STATES = 40  # that are drawn
+MOST_STATES = 30  # that are drawn: more can hardly be read
 MOST_TABLE = 5_000  # tuples of centroids that are read off a stack
 _STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
 
@@ -55,7 +57,7 @@ class ShownMachine:
         )
         return cls(
             machine=machine,
-            svg=plain_svg(machine),
+            svg=plain_svg(picture, machine),
             drawn=tuple(circle.state for circle in picture.circles),
             arrows=tuple((arrow.source, arrow.target) for arrow in picture.arrows),
             of_centroids=merged_states(found),
@@ -134,11 +136,12 @@ def merged_states(found: Extraction) -> dict[tuple[int, ...], int]:
     return {tuple(np.asarray(found.states[state]).tolist()): merged for state, merged in pairs.items()}
 
 
-def plain_svg(machine: MooreMachine) -> str:
+def plain_svg(picture: Picture, machine: MooreMachine) -> str:
     """The drawing without a style of its own: the page allows none but that of its style sheet.
 
     Args:
-        machine: to be drawn.
+        picture: where everything stands.
+        machine: that is drawn.
     """
-    drawn = _STYLE.sub("", to_svg(machine))
+    drawn = _STYLE.sub("", svg_of(picture, machine))
     return drawn.replace('class="sw-name" style="text-anchor:start"', 'class="sw-name sw-legend"')

@@ -14,7 +14,7 @@ from statewise.explorer.app import build_app
 from statewise.explorer.explorer import Explorer
 
 LOOPBACK = "127.0.0.1"  # and no other address: what is explored is nobody else's
-HEADER_SECONDS = 10.0
+HEADER_SECONDS = 5.0
 MOST_CONNECTIONS = 256
 
 

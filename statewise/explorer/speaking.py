@@ -70,7 +70,8 @@ class LanguageSubject(Subject):
             features = apply_outside(view.outputs, hidden, training=False, generator=generator)
             shares = view.head.log_prob(features).double().exp().transpose(0, 1)
         # Padding comes last, and a language model looks back only: what is before it does not change.
-        return Followed(trace=Trace.of(_stacked(parts), lengths=lengths, has_start=True), shares=shares)
+        trace = Trace.of(_stacked(parts), lengths=lengths, has_start=True)
+        return Followed(trace=trace, shares=shares, best=shares.argmax(2))
 
     def quality(self, followed: Followed, examples: Sequence[Example]) -> Float[Tensor, " batch"]:
         """The geometric mean of the probabilities of the words, their end among them: 1 over the perplexity."""

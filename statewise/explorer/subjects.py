@@ -47,10 +47,12 @@ class Followed:
     Args:
         trace: the inside, at every step.
         shares: how probable each outcome is at every step.
+        best: the outcome that is given at every step.
     """
 
     trace: Trace
     shares: Float[Tensor, "batch steps outcomes"]
+    best: Int[Tensor, "batch steps"]
 
     @property
     def top(self) -> Float[Tensor, "batch steps width"]:
@@ -157,7 +159,8 @@ class Subject(ABC):
         Args:
             followed: what happened.
         """
-        return [(self.outcomes[best],) for best in followed.at_the_end(followed.shares).argmax(1).tolist()]
+        ends = followed.best[torch.arange(len(followed.best)), followed.last]
+        return [(self.outcomes[best],) for best in ends.tolist()]
 
     @abstractmethod
     def quality(self, followed: Followed, examples: Sequence[Example]) -> Float[Tensor, " batch"]:

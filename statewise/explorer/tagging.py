@@ -56,8 +56,8 @@ class TaggerSubject(Subject):
         batch = view.read(rows)
         trace = view.trace(batch, collect=EVERYTHING, generator=setting.generator())
         with torch.no_grad():
-            shares = view.read_out(trace.states[-1].transpose(0, 1), batch.lengths)
-        return Followed(trace=trace, shares=shares.double().transpose(0, 1))
+            shares, best = view.read_out(trace.states[-1].transpose(0, 1), batch.lengths)
+        return Followed(trace=trace, shares=shares.double().transpose(0, 1), best=best.T.clamp(min=0))
 
     def summary(self, followed: Followed) -> Float[Tensor, "batch width"]:
         """The mean of the top states over the words: a sentence that is read from both ends has no last state."""
@@ -66,8 +66,8 @@ class TaggerSubject(Subject):
         return torch.where(among, followed.top, 0.0).sum(1) / lengths.unsqueeze(1)
 
     def answers(self, followed: Followed) -> list[Row]:
-        """The likeliest tag of every word."""
-        best, lengths = followed.shares.argmax(2).tolist(), followed.trace.lengths.tolist()
+        """The tag of every word; of a CRF those of the likeliest sequence."""
+        best, lengths = followed.best.tolist(), followed.trace.lengths.tolist()
         return [tuple(self.outcomes[tag] for tag in row[:length]) for row, length in zip(best, lengths, strict=True)]
 
     def prefixes(self, tokens: Row, setting: Setting) -> list[Row]:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from statewise.explorer.classifying import ClassifierSubject
 from statewise.explorer.disturbance import Setting
 from statewise.explorer.machines import ShownMachine
 from statewise.explorer.numbers import number, plain
@@ -36,13 +37,12 @@ class Disturbed:
     @property
     def agreement(self) -> Float[Tensor, " steps"]:
         """The share of draws whose likeliest outcome is the undisturbed one, at each step."""
-        same: Tensor = self.followed.shares.argmax(2) == self.plain.shares.argmax(2)
-        return same.double().mean(0)
+        return (self.followed.best == self.plain.best).double().mean(0)
 
     @property
     def moved(self) -> Float[Tensor, " steps"]:
         """How far the top state is from the undisturbed one, on average over the draws."""
-        return (self.followed.top - self.plain.top).double().norm(dim=2).mean(0)
+        return torch.linalg.vector_norm(self.followed.top - self.plain.top, dim=2, dtype=torch.double).mean(0)
 
 
 def trace_of(
@@ -69,7 +69,7 @@ def trace_of(
         "layers": _layers(followed, row),
         "outcomes": _outcomes(subject, followed.shares[row], chosen),
         "answer": list(subject.answers(calm)[0]),
-        "machine": None if machine is None else _places(machine, followed, row, tokens),
+        "machine": None if machine is None else _places(machine, followed, row, _heard(subject, tokens)),
         "variation": None if disturbed is None else _variation(subject, disturbed, chosen, machine),
     }
     if isinstance(subject, LanguageSubject):
@@ -129,6 +129,10 @@ def _expected(subject: LanguageSubject, shares: Float[Tensor, "steps words"], to
     """How probable the word was that came next; None after the last."""
     ids = subject.vocabulary.encode(list(tokens))
     return [*(number(float(shares[step, word])) for step, word in enumerate(ids)), None]
+
+
+def _heard(subject: Subject, tokens: Row) -> Row:
+    return subject.heard(tokens) if isinstance(subject, ClassifierSubject) else tokens
 
 
 def _places(machine: ShownMachine, followed: Followed, row: int, tokens: Row) -> dict[str, Any]:

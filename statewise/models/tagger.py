@@ -147,15 +147,16 @@ class Tagger(Saved):
 
     def read_out(
         self, states: Float[Tensor, "steps sequences hidden"], lengths: Int[Tensor, " sequences"]
-    ) -> Float[Tensor, "steps sequences tags"]:
-        """How likely each tag is at each step, by the top states of sentences; of a CRF the marginals.
+    ) -> tuple[Float[Tensor, "steps sequences tags"], Int[Tensor, "steps sequences"]]:
+        """What :meth:`probabilities` and :meth:`decode` say, by the top states of sentences that were read already.
 
         Args:
             states: that the head reads.
             lengths: of the sentences.
         """
         emissions: Tensor = self.head(states)
-        return emissions.softmax(-1) if self.crf is None else self.crf.marginals(emissions, lengths)
+        shares = emissions.softmax(-1) if self.crf is None else self.crf.marginals(emissions, lengths)
+        return shares, self._best(emissions, lengths)
 
     def loss(
         self,

@@ -30,7 +30,17 @@ def to_svg(
     >>> to_svg(even).splitlines()[0][:40]
     '<svg xmlns="http://www.w3.org/2000/svg" '
     """
-    drawn = compose(machine, hide_sinks=hide_sinks, label_width=label_width, seed=seed)
+    return svg_of(compose(machine, hide_sinks=hide_sinks, label_width=label_width, seed=seed), machine, title=title)
+
+
+def svg_of(drawn: Picture, machine: MooreMachine, *, title: str = "") -> str:
+    """A machine that is laid out already, as SVG: the circles and the arrows come in the order of the picture.
+
+    Args:
+        drawn: where everything stands.
+        machine: that is drawn, for its description.
+        title: over the picture.
+    """
     top = 1.6 * FONT if title else 0.0
     width, height = drawn.size.real, drawn.size.imag + top
     heading = _text(complex(width / 2, 1.4 * FONT), title, "sw-name") if title else ""
