@@ -49,7 +49,7 @@ def opened(browser: Any, url: str, *, width: int = 1200, scheme: str = "light") 
 def type_in(page: Any, text: str) -> None:
     with page.expect_response("**/api/trace"):
         page.fill("#text", text)
-    page.wait_for_function("text => !document.body.classList.contains('busy')", arg=text)
+    page.wait_for_selector("body:not(.busy)")
 
 
 def test_a_word_is_typed_and_followed_step_by_step(browser: Any, server: Served) -> None:
@@ -67,9 +67,10 @@ def test_a_word_is_typed_and_followed_step_by_step(browser: Any, server: Served)
         tokens.nth(2).click()
         assert page.locator("#step").input_value() == "2"
         page.click("#play")
-        page.wait_for_function("document.getElementById('step').value === '4'", timeout=10_000)
+        page.wait_for_selector("#step-told:text-is('step 4 of 4')", timeout=10_000)
         page.wait_for_selector("#play[aria-pressed=false]", timeout=10_000)
-        page.wait_for_function("document.getElementById('live').textContent.includes('accept')")
+        page.keyboard.press("End")
+        page.wait_for_selector("#live:has-text('accept')", state="attached")
 
 
 def test_the_address_loses_its_key_and_a_reload_keeps_it(browser: Any, server: Served) -> None:
@@ -108,8 +109,8 @@ def test_temperature_and_noise_are_slid(browser: Any, server: Served) -> None:
         before = note.inner_text()
         with page.expect_response("**/api/trace"):
             page.locator("#temperature").fill("-2")
-        page.wait_for_function("before => [...document.querySelectorAll('.note')].every(note => note.textContent !== before)",
-                               arg=before)  # fmt: skip
+        page.wait_for_selector("body:not(.busy)")
+        assert note.inner_text() != before
         assert page.locator("#temperature-told").inner_text() == "0.01"
         assert float(note.inner_text().split()[-1]) > 0.5
         page.click("#as-trained")
@@ -176,10 +177,10 @@ def test_values_can_be_read_without_the_pictures(browser: Any, server: Served) -
         page.locator("summary").first.click()
         rows = page.locator("details").first.locator("tbody tr")
         assert rows.count() > 6
-        unnamed = page.evaluate("""() => [...document.querySelectorAll('button, input, select, canvas, [role=region]')]
-            .filter(each => each.offsetParent && !(each.getAttribute('aria-label') || each.labels?.length || each.textContent.trim()))
-            .length""")
-        assert unnamed == 0
+        unnamed = """() => [...document.querySelectorAll('button, input, select, canvas, [role=region]')]
+            .filter(each => each.offsetParent && !each.getAttribute('aria-label') && !each.labels?.length)
+            .filter(each => !each.textContent.trim()).length"""
+        assert page.evaluate(unnamed) == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
