@@ -18,19 +18,16 @@ from statewise.train.telling import say
 
 EXAMPLES, MOST_EXAMPLES = 2_000, 20_000
 
-_WHAT = """Open a web page on this machine to play with a trained network, or to compare two: type a word or a sentence,
-and watch states, gates, centroids and predictions token by token; change temperature and noise; find the edits that
-disturb most, and the training inputs that are nearest.
-
-Examples: statewise explore runs/tomita-4 --open;
-statewise explore runs/plain runs/regularized --port 8123;
-statewise explore runs/names --examples 0 --json
-"""
-
-
 def parser() -> ArgumentParser:
     """The options of the command."""
-    made = command_parser(_WHAT)
+    made = command_parser(
+        "Open a web page on this machine to play with a trained network, or to compare two: type a word or a sentence, "
+        "and watch states, gates, centroids and predictions token by token; change temperature and noise; find the "
+        "edits that disturb most, and the training inputs that are nearest.",
+        "statewise explore runs/tomita-4 --open",
+        "statewise explore runs/plain runs/regularized --port 8123",
+        "statewise explore runs/names --examples 0 --json",
+    )
     add = made.add_argument
     add("run", type=str, help="the folder of a run of statewise train classify, lm or tag")
     add("other", type=str, nargs="?", help="the folder of another run, to be compared on the same input")

@@ -99,15 +99,15 @@ class Page {
     document.body.classList.remove("busy");
     const good = answers.filter((answer) => answer.status === "fulfilled").map((answer) => answer.value);
     const longest = good.reduce((one, other) => (!one || other.steps.length > one.steps.length ? other : one), null);
+    const ahead = longest ? longest.steps.length - longest.tokens.length : 0;
     for (const [place, answer] of answers.entries()) {
-      if (answer.status === "fulfilled") this.panels[place].show(answer.value, this.transport.at);
+      if (answer.status === "fulfilled") this.panels[place].show(answer.value, this.transport.at, ahead);
       else this.panels[place].refuse(answer.reason);
     }
     find("text").toggleAttribute("aria-invalid", good.length === 0);
     find("transport").hidden = longest === null;
     if (longest) {
-      const extra = longest.steps.length - longest.tokens.length;
-      this.transport.show(longest.steps, longest.steps.map((_, step) => step < extra || longest.tokens[step - extra].known));
+      this.transport.show(longest.steps, longest.steps.map((_, step) => step < ahead || longest.tokens[step - ahead].known));
     } else {
       say(answers[0].reason.message);
     }

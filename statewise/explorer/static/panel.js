@@ -5,11 +5,14 @@ import { Machine } from "./machine.js";
 import { Strip, ruler } from "./strips.js";
 
 const KINDS = { classifier: "classifier", "language model": "language model", tagger: "tagger" };
+const NAMES = { cell: "candidate of the memory", candidate: "candidate of the state" };
 const count = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 
 export class Panel {
   constructor(run, about, chosen) {
-    Object.assign(this, { run, about, chosen, trace: null, strips: [] });
+    // Networks may begin with a token of their own or not: all count from the first token that was typed.
+    Object.assign(this, { run, about, shift: 0, trace: null, strips: [] });
+    this.chosen = (step) => chosen(step + this.shift);
     const facts = [KINDS[about.kind], about.cell, count(about.layers, "layer"), count(about.units, "unit"),
       about.bidirectional ? "both directions" : null, count(about.parameters, "weight")].filter(Boolean);
     this.trouble = make("p", { class: "trouble", role: "alert", hidden: true });
@@ -35,7 +38,8 @@ export class Panel {
     this.body.hidden = true;
   }
 
-  show(trace, at) {
+  show(trace, at, ahead) {
+    this.shift = ahead - (trace.steps.length - trace.tokens.length);
     this.trace = { ...trace, starts: this.about.start !== null };
     this.trouble.hidden = true;
     this.body.hidden = false;
@@ -65,7 +69,7 @@ export class Panel {
     if (layer.cells) add("memory c", layer.cells, "signed");
     for (const [name, gate] of Object.entries(layer.gates)) {
       const signed = gate.some((column) => column.some((value) => value < 0 || value > 1));
-      add(signed ? name : `${name} gate`, gate, signed ? "signed" : "share");
+      add(signed ? NAMES[name] ?? name : `${name} gate`, gate, signed ? "signed" : "share");
     }
     this.strips.push(...group);
     const values = make("details", { ontoggle: () => this.values(values, layer) }, make("summary", {}, "Values of this step"));
@@ -97,7 +101,7 @@ export class Panel {
 
   go(at) {
     if (!this.trace) return;
-    this.at = Math.min(at, this.trace.steps.length - 1);
+    this.at = Math.max(0, Math.min(at - this.shift, this.trace.steps.length - 1));
     for (const strip of this.strips) strip.show(this.at);
     for (const layer of this.inside.children) layer.refresh();
     this.predict();
@@ -108,7 +112,7 @@ export class Panel {
     const { outcomes, variation, steps, prefixes } = this.trace, at = this.at;
     const best = outcomes[at].reduce((one, other) => (other[1] > one[1] ? other : one));
     const read = this.about.kind === "tagger" ? `Tag of “${visible(steps[at])}”`
-      : this.about.kind === "language model" ? `After “${visible(steps[at])}”` : `After ${count(at + (this.trace.starts ? 0 : 1), "symbol")}`;
+      : this.about.kind === "language model" ? `After “${visible(steps[at])}”` : `After ${count(at + (this.trace.starts ? 0 : 1), this.about.glue === "" ? "symbol" : "word")}`;
     this.predictionTitle.textContent = `${read}: ${best[0]}`;
     this.said = `${this.about.name}: ${read}: ${best[0]} ${percent(best[1])}`;
     this.prediction.replaceChildren(

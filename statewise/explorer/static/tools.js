@@ -75,7 +75,7 @@ export class Tools {
     if (!told.edits.length) return [make("p", {}, "There is nothing to change.")];
     const all = told.tried === told.possible ? "all" : `${told.tried.toLocaleString("en")} of ${told.possible.toLocaleString("en")}`;
     const changing = told.changing === 0 ? "none of them changes" : told.changing === 1 ? "one of them changes" : `${told.changing.toLocaleString("en")} of them change`;
-    const head = `Tried ${all} ${all === "all" ? `${told.tried.toLocaleString("en")} ` : ""}single edits; ${changing} the answer ${shorten(told.answer.join(" "))}.`;
+    const head = `Tried ${all} ${all === "all" ? `${told.tried.toLocaleString("en")} ` : ""}single edits; ${changing} the answer “${shorten(told.answer.join(" "))}”.`;
     this.live(head);
     const rows = told.edits.map((edit) => [edited(edit), this.reading(edit.text),
       make("span", { class: edit.changed ? "changed" : null }, shorten(edit.answer.join(" "))), digits(edit.shift), digits(edit.moved)]);
