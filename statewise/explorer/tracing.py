@@ -37,12 +37,13 @@ class Disturbed:
     @property
     def agreement(self) -> Float[Tensor, " steps"]:
         """The share of draws whose likeliest outcome is the undisturbed one, at each step."""
-        return (self.followed.best == self.plain.best).double().mean(0)
+        return torch.eq(self.followed.best, self.plain.best).double().mean(0)
 
     @property
     def moved(self) -> Float[Tensor, " steps"]:
         """How far the top state is from the undisturbed one, on average over the draws."""
-        return torch.linalg.vector_norm(self.followed.top - self.plain.top, dim=2, dtype=torch.double).mean(0)
+        distances: Tensor = torch.linalg.vector_norm(self.followed.top - self.plain.top, dim=2, dtype=torch.double)
+        return distances.mean(0)
 
 
 def trace_of(

@@ -203,6 +203,11 @@ def test_what_is_typed_is_text_for_every_kind(browser: Any, runs: dict[str, Path
         tagged = page.locator(".panel").nth(1)
         assert word in tagged.locator("table").first.inner_text()
         assert page.locator("#tokens .strange").count() >= 1
+        # One network begins with START and the other does not: both are at the first word.
+        page.locator("#step").fill("1")
+        titles = page.locator(".panel .left section:first-child h3").all_inner_texts()
+        assert titles[0].startswith("After 1 word: ")
+        assert titles[1].startswith("Tag of “the”: ")
         page.click("#tool-disturb button.main")
         page.wait_for_selector("#tool-disturb table")
         assert page.locator("main img").count() == 0

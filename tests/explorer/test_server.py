@@ -30,7 +30,7 @@ def headers(server: Served, client: str = "test") -> dict[str, str]:
     return {"X-Statewise-Token": server.token, "X-Statewise-Client": client}
 
 
-def test_fifty_users_at_once_get_their_answers(server: Served, record_property: Any) -> None:
+def test_fifty_users_at_once_get_their_answers(server: Served) -> None:
     """Each asks every kind of question in turn; none is refused, none waits long."""
     taken: list[float] = []
 
@@ -62,9 +62,8 @@ def test_fifty_users_at_once_get_their_answers(server: Served, record_property: 
         "95 %": round(ordered[int(0.95 * len(ordered))], 3),
         "max": round(ordered[-1], 3),
     }
-    record_property("latencies", told)
-    assert len(taken) == USERS * ROUNDS * len(QUESTIONS)
-    assert told["median"] < 10  # a loaded machine is no reason to fail; an answer that never comes is
+    assert told["requests"] == USERS * ROUNDS * len(QUESTIONS)
+    assert told["median"] < 10, told  # a loaded machine is no reason to fail; an answer that never comes is
 
 
 def test_it_listens_on_the_loopback_only(server: Served) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from statewise import RNN
+from statewise import RNN, Centroids
 from statewise.data import TokenStream
-from statewise.errors import ArgumentError, LengthError, UnknownSymbolError
+from statewise.errors import ArgumentError, LengthError, StatewiseError, UnknownSymbolError
 from statewise.explorer import Explorer, Setting
 from statewise.explorer.classifying import ClassifierSubject
 from statewise.explorer.disturbance import Disturbance
@@ -134,8 +135,17 @@ def test_the_noise_is_added_to_the_state_and_fed_back(generator: torch.Generator
             states.append(state)
         found, _ = view(inputs, draws=draws)
         torch.testing.assert_close(found, torch.stack(states))
-    shifts = Disturbance(0.4)
-    assert shifts.parameter_shapes(hidden=5) == {}
+
+
+def test_what_is_learnt_cannot_be_put_before_the_others() -> None:
+    with pytest.raises(ArgumentError, match=r"add_first: got Centroids, which is learnt"):
+        RNN(3, 5).add_first(Centroids(4))
+
+
+def test_a_trace_without_its_states_has_no_answers(explorers: dict[str, Explorer]) -> None:
+    model = classifier(explorers, "lstm").model
+    with pytest.raises(ArgumentError, match="a trace without cells"):
+        model.prefix_logits(model.states(torch.tensor([[0, 1]]), collect=("states",)))
 
 
 def test_noise_has_the_spread_that_was_asked_for(explorers: dict[str, Explorer]) -> None:
@@ -202,7 +212,7 @@ def test_a_strange_word_is_read_as_unknown_and_marked(explorers: dict[str, Explo
 
 
 def test_bounds_of_a_setting() -> None:
-    bad = {
+    bad: dict[str, tuple[Any, ...]] = {
         "gamma": (-0.1, 10.5, float("nan")),
         "temperature": (0.0, 1e9, float("inf")),
         "draws": (0, 33, True),
@@ -210,7 +220,7 @@ def test_bounds_of_a_setting() -> None:
     }
     for name, values in bad.items():
         for value in values:
-            with pytest.raises(Exception, match=name):
+            with pytest.raises(StatewiseError, match=name):
                 Setting(**{name: value})
 
 
