@@ -13,7 +13,7 @@ from typing import Any
 
 MOST_BODY = 64 * 1024
 MOST_CLIENTS = 512
-WORKERS, WAITING = 2, 128
+WORKERS, WAITING = 1, 128  # networks of a few units hold the interpreter: a second thread would only wait for the first
 PATIENCE = 20.0  # seconds that a request waits for its answer at most
 
 
