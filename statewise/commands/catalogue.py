@@ -52,7 +52,9 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
     "understand it": {
         "extract": Entry(module="extract", help="read the automaton of a trained classifier"),
         "certify": Entry(module="certify", help="prove how often a trained classifier errs at most", speaks_json=True),
-        "explore": Entry(module="explore", help="play with trained networks on a web page of your own machine", speaks_json=True),
+        "explore": Entry(
+            module="explore", help="play with trained networks on a web page of your own machine", speaks_json=True
+        ),
         "report": Entry(module="report", help="one page about runs, which needs nothing but a browser"),
         "memory rank": Entry(
             module="memory_rank", help="how much almost all networks of a shape can remember, exactly", speaks_json=True

@@ -18,6 +18,7 @@ from statewise.train.telling import say
 
 EXAMPLES, MOST_EXAMPLES = 2_000, 20_000
 
+
 def parser() -> ArgumentParser:
     """The options of the command."""
     made = command_parser(
