@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -22,11 +20,7 @@ from statewise.sweep.executors import Executor
 from statewise.sweep.heap import keep_freed_memory
 from statewise.sweep.replicas import train_replicas
 from statewise.sweep.work import Report, Trainer, Unit, perform
-
-#: Seconds that a worker gets to end by itself before it is killed.
-_GRACE = 30.0
-# A fresh interpreter: threads of torch and the state of an accelerator do not survive a fork.
-_SPAWN = multiprocessing.get_context("spawn")
+from statewise.sweep.workers import GRACE, SPAWN, cores, death_of, end_with_master, interrupts_wait
 
 
 @dataclass
@@ -73,7 +67,7 @@ class ProcessExecutor(Executor):
         if workers is not None and workers < 1:
             raise ArgumentError(where="ProcessExecutor.workers", got=workers, wanted="an integer >= 1, or None")
         self._devices = _devices(self.device)
-        usual = _cores() if self.device.type == "cpu" else len(self._devices)
+        usual = cores() if self.device.type == "cpu" else len(self._devices)
         self.workers = usual if workers is None else workers
         self._crew: list[_Worker] = []
         self._hired = 0
@@ -88,7 +82,7 @@ class ProcessExecutor(Executor):
             if worker.unit is not None:
                 worker.process.terminate()
         for worker in crew:
-            worker.process.join(_GRACE)
+            worker.process.join(GRACE)
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
@@ -123,12 +117,12 @@ class ProcessExecutor(Executor):
             worker.unit, worker.began = waiting.popleft(), time.monotonic()
 
     def _hire(self) -> _Worker:
-        ours, theirs = _SPAWN.Pipe()
+        ours, theirs = SPAWN.Pipe()
         device = self._devices[self._hired % len(self._devices)]
-        threads = max(1, _cores() // self.workers)
+        threads = max(1, cores() // self.workers)
         told = (theirs, self.train, str(device), self.replicas, threads)
-        process = _SPAWN.Process(target=_work, args=told, daemon=True, name=f"trials-{self._hired + 1}")
-        with _interrupts_wait():
+        process = SPAWN.Process(target=_work, args=told, daemon=True, name=f"trials-{self._hired + 1}")
+        with interrupts_wait():
             process.start()
         theirs.close()  # or the line would never be seen to end
         self._hired += 1
@@ -144,10 +138,10 @@ class ProcessExecutor(Executor):
         except (EOFError, OSError):
             pass
         seconds = time.monotonic() - worker.began
-        worker.process.join(_GRACE)
+        worker.process.join(GRACE)
         code = worker.process.exitcode
         self._dismiss(worker)
-        return Report(None, f"WorkerDied: {_death(code)}", seconds)
+        return Report(None, f"WorkerDied: {death_of(code)}", seconds)
 
     def _dismiss(self, worker: _Worker) -> None:
         self._crew.remove(worker)
@@ -167,7 +161,7 @@ def _work(line: Connection, train: Trainer, device: str, replicas: int, threads:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    threading.Thread(target=_end_with_master, daemon=True).start()
+    threading.Thread(target=end_with_master, daemon=True).start()
     torch.set_num_threads(threads)
     keep_freed_memory()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -176,53 +170,7 @@ def _work(line: Connection, train: Trainer, device: str, replicas: int, threads:
             line.send(perform(unit, train=train, device=torch.device(device), replicas=replicas))
 
 
-@contextlib.contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """A region in which Ctrl-C waits; a process that begins in it waits too, until it has said that it ignores it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_with_master() -> None:
-    """Wait for the end of the process that started this one; then end, by force if need be."""
-    master = multiprocessing.parent_process()
-    if master is None:
-        return
-    wait([master.sentinel])
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_GRACE)
-    os._exit(1)
-
-
-def _death(code: int | None) -> str:
-    """How a process ended, in words.
-
-    >>> _death(-9)
-    'the worker process was ended by signal 9 (SIGKILL): killed from outside, often for want of memory'
-    >>> _death(3)
-    'the worker process ended with exit code 3; standard error says why'
-    """
-    if code is None or code >= 0:
-        return f"the worker process ended with exit code {code}; standard error says why"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = "unknown"
-    why = ": killed from outside, often for want of memory" if name == "SIGKILL" else ""
-    return f"the worker process was ended by signal {-code} ({name}){why}"
-
-
 def _devices(device: torch.device) -> list[torch.device]:
     if device.type != "cuda" or device.index is not None:
         return [device]
     return [torch.device("cuda", index) for index in range(max(1, torch.cuda.device_count()))]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

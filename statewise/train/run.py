@@ -113,7 +113,7 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
             # Before anything is written, so that a folder of something else stays as it is.
             _refuse_strangers(path)
-            lock = _lock(path)
+            lock = lock_folder(path)
             try:
                 _check_run(path, config, resume=resume, may_differ=may_differ, defaults=defaults or {})
                 _remove_torn_files(path)
@@ -279,8 +279,15 @@ def system_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _lock(path: Path) -> int:
-    """Hold the folder until the handle is closed or the process ends, however it ends."""
+def lock_folder(path: Path) -> int:
+    """Hold a folder until the handle is closed or the process ends, however it ends.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        RunInUseError: another process has it.
+    """
     handle = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _lock_handle(handle)

@@ -1,0 +1,1 @@
+"""Which regularizer helps on a person's own data, and by how much."""
