@@ -105,7 +105,8 @@ class Classifying(Adaptor):
         }
 
     def plain(self, told: Told) -> tuple[ClassifierConfig, ClassifierSettings]:
-        return ClassifierConfig(**{**MODEL, **told.model}), ClassifierSettings(**{**TRAINING, **told.training, **CONSTANT})
+        settings = ClassifierSettings(**{**TRAINING, **told.training, **CONSTANT})
+        return ClassifierConfig(**{**MODEL, **told.model}), settings
 
     def train(
         self, sets: Any, config: Any, settings: Any, folder: Path, source: Mapping[str, Any], device: torch.device
