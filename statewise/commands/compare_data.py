@@ -30,7 +30,7 @@ MODEL, TRAINING = ("hidden", "layers", "cell"), ("lr", "batch")
 #: What may be said of files; each kind of data listens to some.
 READING = (
     *("label", "text", "group", "unit", "limit", "truncate", "min_count", "lower"),
-    *("token", "tag", "sentence", "scheme", "repair", "comments"),
+    *("token", "tag", "sentence", "scheme", "repair", "comments", "form", "sequence", "time", "features"),
 )
 _DRAWN = ("seeds", "seed", "epochs", "minutes", "lineup", "kind", "valid", "test")
 
@@ -90,6 +90,10 @@ def _add_reading(made: ArgumentParser) -> None:
     add("--repair", action="store_true", help="tagged words: read tags that cannot stand where they do as conlleval "
         "does")  # fmt: skip
     add("--comments", action="store_true", help="tagged words: leave out lines that begin with #")
+    add("--form", type=str, help="numbers: whether a row of a table is a step (long) or a whole sequence (wide)")
+    add("--sequence", type=str, help="numbers: the column that names the sequence of each row")
+    add("--time", type=str, help="numbers: a column of times")
+    add("--features", type=str, help="numbers: the columns of the numbers of a step, with commas")
 
 
 def run(arguments: Any, console: Console) -> None:

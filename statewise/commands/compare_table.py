@@ -23,15 +23,15 @@ def table_of(found: Comparison) -> Table:
     """
     columns = ["candidate", "valid"]
     for metric in found.metrics:
-        columns += [f"test {metric.name} (95 %)", f"against none{f', {metric.unit}' if metric.unit else ''}"]
+        columns += [f"test {metric.name}", f"against none{f', {metric.unit}' if metric.unit else ''}"]
     columns += ["p", "verdict", *(["ECE %"] if _calibrated(found) else []), "time", "parameters"]
     rows = [[cell for _, cell in _cells(line, found)] for line in found.lines]
     seeds, head = len(found.seeds), found.metrics[0].name
     better = "higher" if found.metrics[0].higher else "lower"
     notes = [
         f"{head}, {better} is better; the mean of {seeds} seed{'s' * (seeds != 1)} after {found.epochs} epochs, tested "
-        f"on {found.units:,} {found.called}. Intervals are over {found.called} and seeds; p is raised for the number "
-        "of comparisons (Holm). The order is that of the validation, which also chose the strengths.",
+        f"on {found.units:,} {found.called}. Intervals of 95 % are over {found.called} and seeds; p is raised for the "
+        "number of comparisons (Holm). The order is that of the validation, which also chose the strengths.",
         *found.says,
         *about_the_rest(found),
     ]
@@ -54,9 +54,13 @@ def print_comparison(found: Comparison, console: Console) -> None:
         say(console, name)
         for what, cell in cells:
             if cell != _NOT_KNOWN:
-                say(console, f"  {what}: {cell}")
+                _folded(console, f"  {what}: {cell}")
     for note in table.notes:
-        console.print(note, markup=False, emoji=False, highlight=False)
+        _folded(console, note)
+
+
+def _folded(console: Console, text: str) -> None:
+    console.print(text, markup=False, emoji=False, highlight=False)
 
 
 def drawn(found: Comparison, *, width: int) -> Iterator[str]:
@@ -102,11 +106,12 @@ def about_the_rest(found: Comparison) -> list[str]:
 
 
 def _cells(line: Line, found: Comparison) -> Iterator[tuple[str, str]]:
-    first = found.metrics[0]
+    first, *_ = metrics = found.metrics
     yield "candidate", line.name
     yield "valid", _number(line.valid, first)
-    for metric in found.metrics:
-        yield f"test {metric.name}", _interval(line.scores[metric.name], metric)
+    for metric in metrics:
+        score = line.scores[metric.name]
+        yield f"test {metric.name}", _interval(score, metric) if metric is first else _number(score.value, metric)
         apart = line.differences.get(metric.name)
         unit = f", {metric.unit}" if metric.unit else ""
         yield f"{metric.name} against none{unit}", _NOT_KNOWN if apart is None else _difference(apart)
@@ -128,12 +133,12 @@ def _number(value: float, metric: Metric) -> str:
 
 def _interval(found: Interval, metric: Metric) -> str:
     value, low, high = (_number(each, metric) for each in (found.value, found.low, found.high))
-    return f"{value} ({low} to {high})"
+    return f"{value} [{low}, {high}]"
 
 
 def _difference(found: Interval) -> str:
     value, low, high = (_signed(each) for each in (found.value, found.low, found.high))
-    return f"{value} ({low} to {high})"
+    return f"{value} [{low}, {high}]"
 
 
 def _signed(value: float) -> str:

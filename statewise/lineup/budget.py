@@ -39,12 +39,12 @@ def too_little(*, budget: float, epoch: float, runs: int) -> ArgumentError:
 
     >>> print(too_little(budget=60.0, epoch=600.0, runs=30))
     --minutes: got 1, wanted about 31 or more: one epoch of 30 runs takes 10.0 minutes. Give more time, or compare fewer
-    (--lineup none,dropout,noise) with fewer --seeds, a smaller --hidden, or more --workers.
+    (--lineup none,dropout,noise) with fewer --seeds, a smaller --hidden, or more --workers; in another folder (--out).
     """
     return ArgumentError(
         where="--minutes",
         got=f"{budget / 60:g}",
         wanted=f"about {3 * epoch / 60 + 1:.0f} or more: one epoch of {runs} runs takes {epoch / 60:.1f} minutes",
         remedy="Give more time, or compare fewer (--lineup none,dropout,noise) with fewer --seeds, a smaller --hidden, "
-        "or more --workers.",
+        "or more --workers; in another folder (--out).",
     )

@@ -181,6 +181,10 @@ def registry(kind: str) -> Registry:
     return found
 
 
+#: What would be accepted and then do nothing, or be refused after the first step.
+_NEVER = {"forecast": ("mixup", "a forecaster has no labels that could be mixed")}
+
+
 def line_up(kind: str, wanted: Sequence[str], config: Any, settings: Any) -> LineUp:
     """The candidates that take part.
 
@@ -213,6 +217,10 @@ def line_up(kind: str, wanted: Sequence[str], config: Any, settings: Any) -> Lin
             )
             for strength, (model, training) in known[family].items()
         ]
+        never, because = _NEVER.get(kind, ("", ""))
+        if never and never in family:
+            unavailable[family] = because
+            continue
         reasons = {each.name: why for each in some if (why := _why_not(each, config, settings))}
         candidates += [each for each in some if each.name not in reasons]
         if len(reasons) == len(some):

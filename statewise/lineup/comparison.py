@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from statewise.errors import StatewiseError
 from statewise.lineup.adaptor import Metric, Tested
 from statewise.lineup.best import BEST, copy_run
 from statewise.lineup.candidates import Candidate
@@ -129,7 +130,12 @@ def compare_on(
         console: where to tell of the progress; None for silence.
     """
     state = State.begin(Path(folder), asked, why)
-    return _finish(state, workers=workers, device=device, console=console)
+    try:
+        return _finish(state, workers=workers, device=device, console=console)
+    except StatewiseError:
+        if state.document["prepared"] is None:
+            state.abandon()  # nothing was begun: the same may be asked again
+        raise
 
 
 def go_on(

@@ -120,7 +120,7 @@ class Course:
         """Seconds of an epoch of some candidates, all seeds and workers together."""
         runs = self.state.document["runs"]
         seeds = self.state.asked.all_seeds
-        known = [runs[run_name(name, seed)]["seconds"] for name in names for seed in seeds]
+        known = [float(runs[run_name(name, seed)]["seconds"]) for name in names for seed in seeds]
         return sum(known) / min(self.crew.workers, len(known))
 
     def _train(self, names: Sequence[str], epochs: int) -> None:

@@ -35,9 +35,8 @@ def exchange_test(one: Rows, other: Rows, score: Score, *, generator: np.random.
     >>> exchange_test(better, worse, lambda sums: sums[..., 0], generator=np.random.default_rng(0))  # 2 of 2^4
     0.125
     """
-    if one.ndim != 3 or one.shape[1:] != other.shape[1:]:
-        raise ShapeError(where="exchange_test.other", got=str(other.shape), wanted=f"the same units as {one.shape}")
-    # Means over seeds, so that kinds with unequal numbers of seeds can be exchanged too.
+    if one.ndim != 3 or one.shape != other.shape:
+        raise ShapeError(where="exchange_test.other", got=str(other.shape), wanted=str(one.shape))
     mine, yours = one.mean(0), other.mean(0)
     moved = yours - mine
     differing = np.flatnonzero((moved != 0).any(1))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
+
+import numpy as np
 
 from statewise.data.column_names import LABELS, TEXTS, place_of
 from statewise.data.corpus import find_parts
@@ -34,6 +37,9 @@ _PARTS = {"train": ("train",), "valid": ("valid", "dev", "validation"), "test": 
 #: What sequences of numbers are called in an object, and what is asked of them.
 _NUMBERS = ("values", "value", "x", "series", "features", "sequence", "signal")
 _NEXT = ("next", "target", "y", "future")
+#: What the columns of numeric tables are called that hold none of the numbers.
+_SEQUENCES = ("sequence", "series", "id", "sequence_id", "series_id", "case", "trial", "unit")
+_TIMES = ("time", "timestamp", "datetime", "date", "step", "t")
 
 
 @dataclass(frozen=True)
@@ -108,11 +114,24 @@ def _of_file(path: Path) -> tuple[str, str]:
     if ending in _TAGGED:
         next(Text(path=path).pieces())  # what cannot be read, or is empty, is told now
         return "tag", f"its name ends in .{ending}"
+    if ending == "npz":
+        return _arrays(path)
     if ending == "jsonl":
         return _objects(path)
     if ending in _TABLES:
         return _table(path, ending)
     return _plain(path)
+
+
+def _arrays(path: Path) -> tuple[str, str]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            names = list(archive.files)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise DataError(where=str(path), got=str(error), wanted="an archive of arrays (.npz)") from error
+    if "labels" in names:
+        return "series", "its archive has labels"
+    return "forecast", "its archive has numbers and no labels"
 
 
 def _objects(path: Path) -> tuple[str, str]:
@@ -165,16 +184,22 @@ def _table(path: Path, ending: str) -> tuple[str, str]:
 def _by_numbers(path: Path, head: list[str], rest: list[list[str]], label: int | None) -> tuple[str, str]:
     """What a table is whose columns are not called as texts are."""
     numbers = [place for place in range(len(head)) if rest and all(_number(row, place) for row in rest)]
-    texts = [place for place in range(len(head)) if place not in numbers]
-    if label is not None and set(texts) <= {label} and len(numbers) > (label in numbers):
+    beside = {place_of((name,), head) for name in (*_SEQUENCES, *_TIMES)} - {None}
+    texts = [place for place in range(len(head)) if place not in numbers and place not in beside]
+    values = [place for place in numbers if place not in beside and place != label]
+    if label is not None and set(texts) <= {label} and values and _classes(rest, label):
         return "series", f"it has the label {head[label]} and numbers beside it"
-    if len(numbers) >= 2 and not texts:
+    if label is None and not texts and values and beside:
+        named = head[next(place for place in range(len(head)) if place in beside)]
+        return "forecast", f"it has the column {named}, numbers beside it, and no label"
+    if numbers and not texts:
         _ambiguous(path, f"numbers only ({_named(head)})", ("series", "forecast"))
-    if len(numbers) >= 1 and len(texts) == 1:
+    if numbers and len(texts) == 1:
         _ambiguous(path, f"numbers and a column of texts ({_named(head)})", ("classify", "series", "forecast"))
     if len(head) >= 2:
         # Labels are few and short, texts are many and long: what statewise train classify takes without a header.
-        distinct = [len({row[place] for row in rest if place < len(row)}) for place in (0, len(head) - 1)]
+        rows = [row for row in (head, *rest) if len(row) == len(head)]
+        distinct = [len({row[place] for row in rows}) for place in (0, len(head) - 1)]
         if rest and distinct[0] < distinct[1]:
             return "classify", f"its first column has {distinct[0]} labels, its last one texts"
     return _ambiguous(path, f"the columns {_named(head)}", KINDS[1:])
@@ -212,6 +237,13 @@ def _rows(path: Path, ending: str) -> Iterator[tuple[int, list[str]]]:
 def _as_many(rows: list[list[str]], text: int, tags: int) -> bool:
     pairs = [(len(row[text].split()), len(row[tags].split())) for row in rows if len(row) > max(text, tags)]
     return all(one == other for one, other in pairs) and any(one > 1 for one, _ in pairs)
+
+
+def _classes(rows: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether a column holds classes: texts or whole numbers, and not another in each row."""
+    found = [row[place] for row in rows]
+    whole = all(not _number(row, place) or float(row[place]).is_integer() for row in rows)
+    return whole and (len(set(found)) < len(found) or len(found) < 3)
 
 
 def _number(row: Sequence[str], place: int) -> bool:

@@ -17,6 +17,18 @@ LEAST = 5  # examples of a part; statistics of fewer say nothing
 Places = npt.NDArray[np.int64]
 
 
+def enough_groups(parts: Sequence[str]) -> int:
+    """How many groups must be there to be divided.
+
+    Args:
+        parts: into which.
+
+    >>> enough_groups(("train", "valid", "test"))
+    34
+    """
+    return math.ceil(LEAST * sum(SHARES[part] for part in parts) / min(SHARES[part] for part in parts))
+
+
 def grouped_split(
     groups: Sequence[Hashable],
     strata: Sequence[Hashable],
@@ -52,7 +64,7 @@ def grouped_split(
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)
     shares = {part: SHARES[part] / sum(SHARES[each] for each in parts) for part in parts}
-    enough = math.ceil(LEAST / min(shares.values()))
+    enough = enough_groups(parts)
     if len(members) < enough:
         shared = "" if len(members) == len(groups) else f" in {len(members)} groups that must not be divided"
         raise DataError(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,14 @@ class State:
                     wanted="the same data for all candidates",
                     remedy="Put it back, or begin anew in another folder (--out).",
                 )
+
+    def abandon(self) -> None:
+        """Take away what :meth:`begin` and a division of the data that failed have left; others' files stay."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        for name in (STATE, ".lock"):
+            (self.folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # it was there before, and has files of another
+            self.folder.rmdir()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -28,7 +28,7 @@ from statewise.lineup.adaptor import (
     parameters_of,
     seconds_of,
 )
-from statewise.lineup.splits import grouped_split
+from statewise.lineup.splits import enough_groups, grouped_split
 from statewise.models import TaggerConfig
 from statewise.train import TaggerSettings, load_tagger, train_tagger
 from statewise.train.tag_data import TagSet, calibrate, predict
@@ -47,7 +47,7 @@ def _f1(sums: Float[np.ndarray, "*any columns"]) -> Float[np.ndarray, "*any"]:
 
 
 class Tagging(Adaptor):
-    """Tagged sentences, divided by documents where the file marks them; the same sentence is never in two parts."""
+    """Tagged sentences, divided by documents where the file marks many; else no sentence is in two parts."""
 
     kind, ending, unit = "tag", "jsonl", "sentences"
     readings = ("token", "tag", "sentence", "scheme", "repair", "comments")
@@ -113,7 +113,7 @@ def _read(files: Mapping[str, Path], told: Told) -> dict[str, TaggedSentences]:
     sets = {part: _without_documents(each) for part, each in others.items()}
     if not missing:
         return {"train": _without_documents(whole), **sets}
-    documents = _documents(whole)
+    documents = _documents(whole, least=enough_groups(("train", *missing)))
     kept = np.array([tuple(words) != (DOCUMENT,) for words in whole.sentences])
     sentences, groups = whole.select(kept), [group for group, stays in zip(documents, kept, strict=True) if stays]
     needs = [frozenset(_needed(tags, whole.scheme)) for tags in sentences.tags]
@@ -122,12 +122,12 @@ def _read(files: Mapping[str, Path], told: Told) -> dict[str, TaggedSentences]:
     return {**sets, **{part: sentences.select(places) for part, places in divided.items()}}
 
 
-def _documents(sentences: TaggedSentences) -> list[Hashable]:
-    """To which document each sentence belongs; where none is marked, the sentence itself."""
+def _documents(sentences: TaggedSentences, *, least: int) -> list[Hashable]:
+    """To which document each sentence belongs; where too few are marked to be divided, the sentence itself."""
     begins = [tuple(words) == (DOCUMENT,) for words in sentences.sentences]
-    if not any(begins):
+    if sum(begins) < least:
         return list(sentences.sentences)
-    return np.cumsum(begins).tolist()
+    return [int(number) for number in np.cumsum(begins)]
 
 
 def _needed(tags: Sequence[str], scheme: str) -> set[str]:

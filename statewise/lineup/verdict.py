@@ -15,7 +15,7 @@ from statewise.lineup.halving import NONE
 from statewise.lineup.intervals import Interval, difference_interval, score_interval, sequences_needed
 
 SIGNIFICANT = 0.05
-HELPS, HARMS, UNKNOWN = "helps", "harms", "cannot be told apart"
+HELPS, HARMS, UNKNOWN = "helps", "harms", "unclear"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Line:
         seeds: the test score of each seed, by the first metric.
         p: how often chance alone gives such a difference; None for the plain network.
         p_holm: the same, raised for the number of comparisons.
-        says: "helps", "harms" or "cannot be told apart"; None for the plain network.
+        says: "helps", "harms" or "unclear"; None for the plain network.
         needed: how many test sequences would show the difference that was seen; None where there is none.
         ece: the calibration error, the mean over seeds; None where it means nothing.
         cost: the time of an epoch, over that of the plain network's.
@@ -147,7 +147,7 @@ def sentences(lines: Sequence[Line], metric: Metric, *, units: int, called: str,
     elif best.name == NONE or not helping:
         told.append("Nothing helps here more than chance would; keep none.")
         if best.name != NONE:
-            told.append(f"Best by validation is {best.name}: {_by(best, metric)}, which is {best.says}.")
+            told.append(f"Best by validation is {best.name}, but on the test it {_verb(best)}: {_by(best, metric)}.")
     else:
         told.append(f"{best.name} is the best by validation, but on the test it {_verb(best)}: {_by(best, metric)}.")
     others = [line.name for line in helping if line is not best]
