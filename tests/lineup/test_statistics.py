@@ -60,7 +60,7 @@ def test_of_spans_it_is_the_test_that_the_data_room_has() -> None:
     sentences = TaggedSentences(tuple(("a", "b") for _ in gold), gold, "iob2")
     rows = [np.stack([_counts(sentences, tags)]) for tags in (one, other)]
     theirs = compare_span_runs(gold, [one], [other], draws=2000)
-    found = exchange_test(*rows, _f1, generator=np.random.default_rng(0))
+    found = exchange_test(rows[0], rows[1], _f1, generator=np.random.default_rng(0))
     assert found == pytest.approx(theirs.p)
     assert float(_f1(rows[0].sum(1))[0] - _f1(rows[1].sum(1))[0]) == pytest.approx(theirs.difference)
 
