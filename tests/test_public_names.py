@@ -26,6 +26,7 @@ from statewise import (
     errors,
     heads,
     layers,
+    lineup,
     memory,
     mixup,
     models,
@@ -56,6 +57,7 @@ ROOMS = [
     train,
     sharing,
     sweep,
+    lineup,
 ]
 EVERY_ROOM = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
 PUBLIC = [(room, name) for room in ROOMS for name in room.__all__]

@@ -95,10 +95,10 @@ def _spread(std: float, law: str = "noise") -> Settings:
     return {law: "gaussian", "gamma": Noise.from_std("gaussian", std).gamma}
 
 
-def _mixups() -> Registry:
+def _mixups(named: str = "alpha") -> Registry:
     alphas = (0.1, 0.5)
     return {
-        f"mixup-{site}": {f"{alpha:g}": ({}, {"mixup": site, "alpha": alpha}) for alpha in alphas} for site in _MIXUPS
+        f"mixup-{site}": {f"{alpha:g}": ({}, {"mixup": site, named: alpha}) for alpha in alphas} for site in _MIXUPS
     }
 
 
@@ -116,7 +116,7 @@ def _lm() -> Registry:
         "zoneout": _models("zoneout", (0.05, 0.15)),
         "weight-drop": _models("weight_drop", (0.2, 0.5)),
         "noise": {f"{std:g}": (_spread(std), {}) for std in (0.3, 0.6, 1.0)},
-        **_mixups(),
+        **_mixups("mixup_alpha"),
         "centroids": {"20": ({"centroids": 20}, {}), "100": ({"centroids": 100}, {})},
     }
 

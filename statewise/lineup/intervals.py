@@ -25,6 +25,7 @@ from statewise.errors import ArgumentError, ShapeError
 
 DRAWS = 4000
 LEVEL = 0.95
+_NOTHING = 1e-3  # standard errors: what would need millions of times as many sequences to be seen is rounding
 _AT_ONCE = 2**22  # numbers that are drawn at a time
 
 #: What makes a score of sums: the last dimension has the columns.
@@ -118,7 +119,7 @@ def sequences_needed(difference: Interval, units: int) -> int | None:
     """About how many test sequences would show the difference that was seen, four times out of five.
 
     ``n = units ((1.96 + 0.84) se / difference)^2``: of a two-sided test at 5 % with a power of 80 %. What the seeds add
-    to the uncertainty does not shrink with more sequences, and is not counted.
+    to the uncertainty does not shrink with more sequences, and is not counted. None where nothing was seen.
 
     Args:
         difference: that was seen on so many sequences.
@@ -127,7 +128,7 @@ def sequences_needed(difference: Interval, units: int) -> int | None:
     >>> sequences_needed(Interval(0.1, -0.1, 0.3, 0.1, 0.0), 100)
     785
     """
-    if difference.value == 0.0:
+    if abs(difference.value) <= _NOTHING * difference.over_units:
         return None
     return int(np.ceil(units * ((1.959964 + 0.841621) * difference.over_units / difference.value) ** 2))
 

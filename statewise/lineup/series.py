@@ -63,7 +63,8 @@ class LabelledSeries(Adaptor):
 
     def plain(self, told: Told) -> tuple[ClassifierConfig, ClassifierSettings]:
         settings = ClassifierSettings(**{**TRAINING, **told.training, **CONSTANT})
-        return ClassifierConfig(**{**MODEL, **told.model}), settings
+        # A number has no end token that could be read.
+        return ClassifierConfig(**{**MODEL, "readout": "h", **told.model}), settings
 
     def train(
         self, sets: Any, config: Any, settings: Any, folder: Path, source: Mapping[str, Any], device: torch.device

@@ -87,7 +87,7 @@ def test_combinations_have_what_their_parts_have(kind: str) -> None:
     model, _ = known["dropout+noise"]["0.2-0.3"]
     assert {**known["dropout"]["0.2"][0], **known["noise"]["0.3"][0]} == model
     _, training = known["dropout+mixup-input"]["0.2-0.1"]
-    assert training == {"mixup": "input", "alpha": 0.1}
+    assert training == {"mixup": "input", "mixup_alpha" if kind == "lm" else "alpha": 0.1}
     assert "variational+weight-drop+zoneout" in known
 
 
