@@ -21,7 +21,14 @@ from statewise.train.evaluation import columns_of
 
 #: For a person's own text on a small machine; the rate is constant, so that a run can be prolonged.
 MODEL: Mapping[str, Any] = {"hidden": 128}
-TRAINING: Mapping[str, Any] = {"batch": 20, "optimizer": "adam", "lr": 0.004, "clip": 1.0, "test_batch": 10}
+TRAINING: Mapping[str, Any] = {
+    "batch": 10,
+    "bptt": 20,
+    "optimizer": "adam",
+    "lr": 0.006,
+    "clip": 1.0,
+    "test_batch": 10,
+}
 _CONSTANT: Mapping[str, Any] = {"divide": None, "averaging": "never", "patience": None}
 LEAST_LINES = 40
 BLOCKS = 200  # of the test text at most: neighbouring lines are alike, and are drawn together

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -19,7 +20,8 @@ from rich.console import Console
 from commands.tagging import names, write_columns
 from commands.typing_commands import Typed
 from statewise.commands.compare_table import drawn, print_comparison, table_of
-from statewise.lineup import Comparison, Interval, Line
+from statewise.files import write_atomically
+from statewise.lineup import Comparison, Interval, Line, state
 from statewise.train import RunFolder
 
 QUICK = ["--epochs", "2", "--seeds", "2", "--hidden", "6", "--workers", "1", "--device", "cpu"]
@@ -225,3 +227,25 @@ def test_who_is_not_in_the_table_is_told_of(made_up: Comparison) -> None:
     bars = list(drawn(made_up, width=80))
     assert "left is better" in bars[-1]
     assert bars[0].count("o") == 3, "two of the name, and the value"
+
+
+def test_a_full_disk_is_named_and_the_comparison_goes_on(
+    refused: Typed, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third run that is recorded finds no room; afterwards there is some again."""
+    write_reviews(tmp_path / "r.csv")
+    calls = iter(range(1000))
+
+    def write(path: Path, content: str | bytes) -> None:
+        if path.name == state.STATE and next(calls) == 4:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write_atomically(path, content)
+
+    monkeypatch.setattr(state, "write_atomically", write)
+    said = refused("compare", "r.csv", "--lineup", "none,dropout", *QUICK, "--epochs", "1", "--out", "out", "--quiet")
+    assert "No space left on device" in said
+    assert "out: got" in said
+    kept = json.loads((tmp_path / "out" / "lineup.json").read_text(encoding="utf-8"))
+    assert len(kept["runs"]) == 2
+    document = json.loads(typed("compare", "--resume", "--out", "out", "--json", "--workers", "1", "--device", "cpu"))
+    assert {line["family"] for line in document["lines"]} == {"none", "dropout"}
