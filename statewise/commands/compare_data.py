@@ -22,6 +22,7 @@ from statewise.lineup.recognise import IN_WORDS, KINDS, SAMPLES
 from statewise.lineup.state import EPOCHS, STATE
 from statewise.models.config import CELLS
 from statewise.report.figures_lineup import plot_differences
+from statewise.train.metrics import strict
 from statewise.train.run import system_errors
 from statewise.train.telling import say
 
@@ -117,7 +118,8 @@ def run(arguments: Any, console: Console) -> None:
             found = compare_on(asked, folder, why=why, **options)
     _keep(found)
     if arguments.json:
-        say(console, json.dumps({"folder": str(found.folder), **found.document()}, ensure_ascii=False, allow_nan=False))
+        document = strict({"folder": str(found.folder), **found.document()})
+        say(console, json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         _tell(found, console, next_too=not arguments.quiet)
 

@@ -96,7 +96,7 @@ def about_the_rest(found: Comparison) -> list[str]:
     """
     told, by_epochs = [], dict[int, list[str]]()
     for name, (epochs, valid) in found.dropped.items():
-        by_epochs.setdefault(epochs, []).append(name if valid is None else f"{name} ({valid:.4g})")
+        by_epochs.setdefault(epochs, []).append(f"{name} ({valid:.4g})")
     for epochs, names in by_epochs.items():
         told.append(f"Dropped after epoch {epochs}, by validation: {', '.join(names)}.")
     if found.no_time:

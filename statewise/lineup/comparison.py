@@ -53,7 +53,7 @@ class Comparison:
     called: str
     epochs: int
     seeds: tuple[int, ...]
-    dropped: Mapping[str, tuple[int, float | None]] = field(default_factory=dict)
+    dropped: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     unavailable: Mapping[str, str] = field(default_factory=dict)
     no_time: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Comparison:
             document: of a file.
         """
         known = {name: document[name] for name in ("kind", "best", "best_run", "units", "called", "epochs")}
-        dropped = {name: (each["epochs"], each["valid"]) for name, each in document["dropped"].items()}
+        dropped = {name: (each["epochs"], float(each["valid"])) for name, each in document["dropped"].items()}
         return cls(
             folder=folder,
             lines=tuple(Line.of(line) for line in document["lines"]),
@@ -190,7 +190,7 @@ def _judged(course: Course, tested: Mapping[str, Sequence[Tested]]) -> Compariso
         if run["failed"]:
             failed.setdefault(run["candidate"], run["failed"])
     dropped = {
-        name: (rung["epochs"], rung["valid"][name])
+        name: (rung["epochs"], float(rung["valid"][name]))
         for rung in document["rungs"]
         for name in rung["dropped"]
         if name not in failed

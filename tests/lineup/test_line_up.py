@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -154,9 +154,16 @@ def test_a_crew_of_processes_does_what_one_process_does_and_replaces_the_dead(tm
         }
         with pytest.raises(DataError, match="nonsense"):
             list(crew.do([job("wrong", "wrong"), job()]))
-        with pytest.raises(RunFolderError, match="SIGKILL") as dead:
-            list(crew.do([replace(job("deadly-always", "deadly")), job(seed=1)]))
-        assert "--resume goes on" in str(dead.value)
+
+
+@pytest.mark.slow
+def test_a_job_that_always_kills_ends_the_crew_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with (
+        Crew(workers=2, work=_Fake(tmp_path)) as crew,
+        pytest.raises(RunFolderError, match="SIGKILL") as dead,
+    ):
+        list(crew.do([job("deadly-always", "deadly"), job(seed=1)]))
+    assert "--resume goes on" in str(dead.value)
 
 
 def test_a_crew_needs_someone() -> None:
