@@ -26,12 +26,13 @@ def table_of(found: Comparison) -> Table:
         columns += [f"test {metric.name}", f"against none{f', {metric.unit}' if metric.unit else ''}"]
     columns += ["p", "verdict", *(["ECE %"] if _calibrated(found) else []), "time", "parameters"]
     rows = [[cell for _, cell in _cells(line, found)] for line in found.lines]
-    seeds, head = len(found.seeds), found.metrics[0].name
+    seeds, epochs, head = len(found.seeds), found.epochs, found.metrics[0].name
+    over = f"{found.called} and seeds" if seeds > 1 else found.called
     better = "higher" if found.metrics[0].higher else "lower"
     notes = [
-        f"{head}, {better} is better; the mean of {seeds} seed{'s' * (seeds != 1)} after {found.epochs} epochs, tested "
-        f"on {found.units:,} {found.called}. Intervals of 95 % are over {found.called} and seeds; p is raised for the "
-        "number of comparisons (Holm). The order is that of the validation, which also chose the strengths.",
+        f"{head}, {better} is better; the mean of {seeds} seed{'s' * (seeds != 1)} after {epochs} "
+        f"epoch{'s' * (epochs != 1)}, tested on {found.units:,} {found.called}. Intervals of 95 % are over {over}; p is raised for the number of "
+        "comparisons (Holm). The order is that of the validation, which also chose the strengths.",
         *found.says,
         *about_the_rest(found),
     ]

@@ -171,9 +171,11 @@ def _wanting(line: Line, apart: Interval, *, units: int, called: str, seeds: int
             f"What hides the difference of {line.name} are the seeds rather than the {units:,} test {called}: "
             f"more of them (--seeds {max(2 * seeds, 5)}) would tell more."
         )
+    if (line.needed or 0) <= units:
+        return f"{units:,} test {called} are too few to be sure of the difference of {line.name}."
     return (
         f"There were {units:,} test {called}; to see the difference of {line.name} four times out of five, about "
-        f"{max(line.needed or 0, units):,} would be needed, if it is as large as it looks."
+        f"{line.needed:,} would be needed, if it is as large as it looks."
     )
 
 

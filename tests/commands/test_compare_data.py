@@ -106,7 +106,7 @@ def test_tagged_words_are_compared_and_the_best_tags(typed: Typed, tmp_path: Pat
     options = ["--lineup", "none,variational", "--epochs", "1", "--seeds", "1", "--hidden", "6", "--workers", "1"]
     said = typed("compare", "names.conll", *options, "--device", "cpu")
     assert "tagged words, for a tagger, since its name ends in .conll" in said
-    assert "F1, higher is better; the mean of 1 seed after 1 epochs, tested on 9 sentences" in said
+    assert "F1, higher is better; the mean of 1 seed after 1 epoch, tested on 9 sentences" in said
     assert "With one seed nothing is known" in said
     best = "runs/compare-names/best"
     assert f"statewise predict {best} FILE" in said
