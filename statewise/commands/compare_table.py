@@ -31,8 +31,8 @@ def table_of(found: Comparison) -> Table:
     better = "higher" if found.metrics[0].higher else "lower"
     notes = [
         f"{head}, {better} is better; the mean of {seeds} seed{'s' * (seeds != 1)} after {epochs} "
-        f"epoch{'s' * (epochs != 1)}, tested on {found.units:,} {found.called}. Intervals of 95 % are over {over}; p is raised for the number of "
-        "comparisons (Holm). The order is that of the validation, which also chose the strengths.",
+        f"epoch{'s' * (epochs != 1)}, tested on {found.units:,} {found.called}. Intervals of 95 % are over "
+        f"{over}; p is raised for the number of comparisons (Holm). The order is that of the validation, which also chose the strengths.",
         *found.says,
         *about_the_rest(found),
     ]
