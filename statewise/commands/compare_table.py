@@ -32,7 +32,8 @@ def table_of(found: Comparison) -> Table:
     notes = [
         f"{head}, {better} is better; the mean of {seeds} seed{'s' * (seeds != 1)} after {epochs} "
         f"epoch{'s' * (epochs != 1)}, tested on {found.units:,} {found.called}. Intervals of 95 % are over "
-        f"{over}; p is raised for the number of comparisons (Holm). The order is that of the validation, which also chose the strengths.",
+        f"{over}; p is raised for the number of comparisons (Holm). The order is that of the validation, which also "
+        "chose the strengths.",
         *found.says,
         *about_the_rest(found),
     ]
