@@ -33,6 +33,7 @@ class Entry:
 GROUPS: Mapping[str, Mapping[str, Entry]] = {
     "start here": {
         "demo": Entry(module="demo", help="see what acting on the state does, in a few minutes"),
+        "compare": Entry(module="compare_data", help="which regularizer helps on data of yours, and by how much"),
         "doctor": Entry(module="doctor", help="tell what runs here: versions, threads, engine, C++ kernel"),
     },
     "train": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from statewise.commands.compare_table import drawn, next_steps, print_comparison, table_of
-from statewise.commands.shared import DEVICE, command_parser, find_device, split_list
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, split_list
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.lineup import Asked, Comparison, Told, compare_on, go_on, recognise, registry
@@ -22,7 +21,6 @@ from statewise.lineup.recognise import IN_WORDS, KINDS, SAMPLES
 from statewise.lineup.state import EPOCHS, STATE
 from statewise.models.config import CELLS
 from statewise.report.figures_lineup import plot_differences
-from statewise.train.metrics import strict
 from statewise.train.run import system_errors
 from statewise.train.telling import say
 
@@ -42,8 +40,11 @@ def parser() -> ArgumentParser:
         "Find out which regularizer helps on data of your own, and by how much. Dropout, noise, zoneout, mixup, "
         "centroids and others are trained beside a plain network, in several strengths and with several seeds; the "
         "worse strengths are dropped on the way, and the rest is tested once. Killed at any moment, it goes on with "
-        "--resume. Examples: statewise compare sample; statewise compare reviews.csv --minutes 30; statewise compare "
-        "names.conll --lineup none,variational,mixup-input --epochs 30."
+        "--resume.",
+        "statewise compare sample",
+        "statewise compare reviews.csv --minutes 30",
+        "statewise compare names.conll --lineup none,variational,mixup-input --epochs 30",
+        "statewise compare --resume --out runs/compare-reviews",
     )
     add = made.add_argument
     add("data", type=str, nargs="?", help="a text, or a folder with train.txt, valid.txt and test.txt; tagged words "
@@ -61,7 +62,7 @@ def parser() -> ArgumentParser:
     add("--resume", action="store_true", help="go on with the comparison in the folder, as it was asked for")
     add("--workers", type=int, help="processes, with one thread each; else one a core, or one for an accelerator")
     add("--device", **DEVICE)
-    add("--json", action="store_true", help="print the result as JSON, and nothing else")
+    add("--json", **JSON)
     add("--quiet", action="store_true", help="print the result only")
     model = made.add_argument_group("the network and its training, the same for all")
     model.add_argument("--hidden", type=int, help="its width")
@@ -97,14 +98,14 @@ def _add_reading(made: ArgumentParser) -> None:
     add("--features", type=str, help="numbers: the columns of the numbers of a step, with commas")
 
 
-def run(arguments: Any, console: Console) -> None:
+def run(arguments: Any, console: Console) -> dict[str, Any]:
     """Compare, and tell what came of it and what to do next.
 
     Args:
         arguments: as the parser gives them.
         console: where to print.
     """
-    told = None if arguments.quiet or arguments.json else console
+    told = None if arguments.quiet else console
     options: dict[str, Any] = {"workers": arguments.workers, "device": find_device(arguments.device), "console": told}
     if arguments.resume:
         folder = _folder_to_resume(arguments)
@@ -117,11 +118,8 @@ def run(arguments: Any, console: Console) -> None:
         with _way_on(folder, console if told is not None else None):
             found = compare_on(asked, folder, why=why, **options)
     _keep(found)
-    if arguments.json:
-        document = strict({"folder": str(found.folder), **found.document()})
-        say(console, json.dumps(document, ensure_ascii=False, allow_nan=False))
-    else:
-        _tell(found, console, next_too=not arguments.quiet)
+    _tell(found, console, next_too=not arguments.quiet)
+    return {"folder": str(found.folder), **found.document()}
 
 
 def asked_of(arguments: Any) -> tuple[Asked, str]:

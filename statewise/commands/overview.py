@@ -7,8 +7,10 @@ from statewise.commands.catalogue import COMMANDS, GROUPS
 _WHAT = "Recurrent networks that generalize, remember and can be understood."
 _EXAMPLES = (
     "statewise demo",
+    "statewise compare mydata.csv --minutes 10",
     "statewise train classify --data sample --automaton --out runs/words",
-    "statewise extract runs/words",
+    "statewise report runs/words",
+    "statewise explore runs/words --open",
 )
 _CODES = (
     "Exit codes: 0 done; 1 whoever read the output has gone; 2 something that was typed, or a file, cannot be used "
