@@ -24,7 +24,7 @@ MAKEFLAGS += --jobs=2
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(CORE)  ## install, then train a plain and three regularized LSTMs and compare them
+demo: $(CORE)  ## install, then learn, read, prove, measure and compare, and write report.html
 	@$(PY) -m statewise demo
 
 test: check docs  ## install the tools, then run every check and every quick test
