@@ -121,8 +121,8 @@ def cite(*used: Any) -> str:
 
 
 def _loaded(used: Any) -> Any:
-    """The model of a folder; all else as it is."""
-    if not isinstance(used, str | Path):
+    """The model of a folder; all else as it is, a text too where there is no folder of the name."""
+    if not (isinstance(used, Path) or (isinstance(used, str) and Path(used).is_dir())):
         return used
     return load_run(used) if is_run(Path(used)) else load_model(Path(used))
 
