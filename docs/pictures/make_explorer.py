@@ -5,38 +5,29 @@ Run it in the root of the checkout: ``python docs/pictures/make_explorer.py``. I
 
 from __future__ import annotations
 
-import io
 import json
-import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PICTURES = Path(__file__).resolve().parent
+from camera import STATEWISE, browser, keep, opened
+
 WORD = "110010001"
-OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-OPTIONS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-STATEWISE = (sys.executable, "-m", "statewise")
 
 
 def main() -> None:
     """Make all pictures."""
-    from playwright.sync_api import sync_playwright
-
     with tempfile.TemporaryDirectory() as folder:
         runs = train(Path(folder))
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=OPTIONS)
+        with browser() as started:
             with served(runs[:1]) as url:
-                photograph(browser, url, "explorer-light.png", height=1000)
+                photograph(started, url, "explorer-light.png", height=1000)
             with served(runs) as url:
-                photograph(browser, url, "explorer-dark.png", height=1180, scheme="dark", noise="0.3")
-                photograph(browser, url, "explorer-phone.png", height=1000, width=390)
-            browser.close()
+                photograph(started, url, "explorer-dark.png", height=1180, scheme="dark", noise="0.3")
+                photograph(started, url, "explorer-phone.png", height=1000, width=390)
 
 
 def train(folder: Path) -> list[Path]:
@@ -61,24 +52,18 @@ def served(runs: list[Path]) -> Iterator[str]:
 
 
 def photograph(
-    browser: Any, url: str, name: str, *, height: int, width: int = 1180, scheme: str = "light", noise: str = "0"
+    started: Any, url: str, name: str, *, height: int, width: int = 1180, scheme: str = "light", noise: str = "0"
 ) -> None:
-    """One picture of the page at the sixth step of a word, with few enough colours to be small."""
-    from PIL import Image
-
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    page = context.new_page()
-    page.goto(url)
-    page.wait_for_selector("body.ready")
-    page.fill("#text", WORD)
-    page.locator("#noise").fill(noise)
-    page.wait_for_timeout(1500)
-    page.locator("#step").fill("6")
-    page.locator("#step").blur()
-    page.wait_for_timeout(400)
-    taken = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    taken.quantize(160).save(PICTURES / name, optimize=True)
-    context.close()
+    """One picture of the page at the sixth step of a word."""
+    with opened(started, url, width=width, height=height, scheme=scheme) as page:
+        page.wait_for_selector("body.ready")
+        page.fill("#text", WORD)
+        page.locator("#noise").fill(noise)
+        page.wait_for_timeout(1500)
+        page.locator("#step").fill("6")
+        page.locator("#step").blur()
+        page.wait_for_timeout(400)
+        keep(page.screenshot(), name)
 
 
 if __name__ == "__main__":
