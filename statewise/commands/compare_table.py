@@ -144,6 +144,12 @@ def _difference(found: Interval) -> str:
 
 
 def _signed(value: float) -> str:
+    """A difference with its sign.
+
+    >>> _signed(-12.0), _signed(0.0444), _signed(5.6e-15)
+    ('-12.00', '+0.044', '+0.00')
+    """
+    value = round(value, 9) + 0.0  # two means of the same scores may differ in their last bits
     return f"{value:+.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:+.2g}"
 
 
