@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from statewise.errors import RunFolderError
 from statewise.files import read_object, write_atomically
 
 EXAMPLES = "examples.json"
+_HUGE = 1e300
+Fits = Callable[[Any], bool]
 
 
 def about_examples(examples: Any) -> dict[str, Any]:
@@ -106,17 +107,49 @@ def read_about(folder: Path) -> dict[str, Any]:
     """
     path = folder / EXAMPLES
     found = read_object(path, wanted="classes and symbols as JSON")
-    kinds: dict[str, tuple[type, ...]] = {"classes": (list,), "symbols": (list, NoneType)}
-    if found.get("symbols") is None:
-        kinds |= {"height": (int,), "width": (int,)}
-    for name, kind in kinds.items():
-        value = found.get(name, ...)
-        texts = name in ("classes", "symbols") and isinstance(value, list)
-        if type(value) not in kind or (texts and not all(isinstance(entry, str) for entry in value)):
-            got = "nothing" if value is ... else repr(value)
-            wanted = "texts" if name in ("classes", "symbols") else "what describes pictures"
+    for name, (fits, wanted) in _wanted(found).items():
+        if name not in found or not fits(found[name]):
+            got = repr(found[name]) if name in found else "nothing"
             raise RunFolderError(where=f"{path}, field {name!r}", got=got, wanted=wanted)
     return found
+
+
+def _wanted(found: Mapping[str, Any]) -> dict[str, tuple[Fits, str]]:
+    """What each entry must be: all have classes; beside them lie an alphabet, the scale of numbers, or pictures."""
+    entries: dict[str, tuple[Fits, str]] = {"classes": (_texts, "texts")}
+    if found.get("kind") == "series" or {"features", "mean", "deviation"} & set(found):
+        return {**entries, **_scaled(found.get("features"))}
+    if found.get("symbols", ...) is not None:
+        return {**entries, "symbols": (_texts, "texts")}
+    return {**entries, **dict.fromkeys(("height", "width"), (_whole, "what describes pictures"))}
+
+
+def _scaled(features: Any) -> dict[str, tuple[Fits, str]]:
+    """What must be known of numbers; they have no alphabet."""
+    count = len(features) if isinstance(features, list) else 0
+
+    def scale(value: Any) -> bool:
+        return _numbers(value) and len(value) == count
+
+    return {
+        "symbols": (lambda value: value is None, "null: numbers have no alphabet"),
+        "features": (lambda value: _texts(value) and bool(value), "the names of the numbers of a step"),
+        "mean": (scale, "a finite number for each feature"),
+        "deviation": (lambda value: scale(value) and min(value) > 0, "a finite number above 0 for each feature"),
+    }
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int
+
+
+def _numbers(value: Any) -> bool:
+    # Neither NaN nor a whole number beyond all floats is between the two.
+    return isinstance(value, list) and all(type(entry) in (int, float) and -_HUGE < entry < _HUGE for entry in value)
 
 
 def _counted(examples: Any) -> dict[str, Any]:

@@ -25,9 +25,11 @@ from statewise.train.tensor_file import read_document, read_tensors, write_tenso
 _TEXTS = "the cat sleeps .\na dog runs .\n" * 12
 _LABELLED = "".join(f"{label}\t{word}\n" for label, word in (("yes", "ab"), ("no", "ba"), ("yes", "aab")) * 12)
 _TAGGED = "Ada B-PER\nwrote O\n\nParis B-LOC\nsleeps O\n\n" * 12
+_NUMBERS = "label,a,b,c\n" + "up,1,2,3\ndown,3,2,1\n" * 12
 _KINDS = {
     "lm": (_TEXTS, "text.txt", ["--hidden", "3", "--batch", "2", "--bptt", "4"]),
     "classify": (_LABELLED, "words.tsv", ["--hidden", "3", "--batch", "8", "--centroids", "3"]),
+    "series": (_NUMBERS, "numbers.csv", ["--hidden", "3", "--batch", "8"]),
     "tag": (_TAGGED, "names.conll", ["--hidden", "3", "--characters", "2", "--character-hidden", "2", "--words", "3"]),
 }
 
@@ -61,8 +63,8 @@ class RunContract(ReaderContract):
         return altered(chance, [json.loads(content) for content in self.files])
 
     def read(self, path: Path) -> object:
-        loaders: dict[str, Any] = {"lm": load_language_model, "classify": load_classifier, "tag": load_tagger}
-        return loaders[self.kind](path.parent)
+        loaders: dict[str, Any] = {"lm": load_language_model, "tag": load_tagger}
+        return loaders.get(self.kind, load_classifier)(path.parent)
 
 
 class TensorContract(RunContract):
@@ -129,6 +131,10 @@ class TestClassifierExamples(RunContract):
 
     def read(self, path: Path) -> object:
         return sizes_of(read_about(path.parent)), super().read(path)
+
+
+class TestSeriesExamples(TestClassifierExamples):
+    kind = "series"
 
 
 class TestClassifierWeights(TensorContract):

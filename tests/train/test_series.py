@@ -27,6 +27,7 @@ from statewise.train import (
     train_forecaster,
 )
 from statewise.train.classify_data import OnDevice
+from statewise.train.classify_folder import about_examples, read_about, write_about
 from statewise.train.examples import ExampleTraining
 from statewise.train.forecast_data import NextSteps
 from statewise.train.forecast_measure import FORECASTS
@@ -228,3 +229,22 @@ class TestForecasts:
         steps = NextSteps(Series.from_arrays([[1.0, 2.0, 3.0], [5.0, 7.0]]), CPU, UNIT)
         assert steps.counted(np.array([0, 1])) == 3
         assert steps.counted(np.array([1])) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    [
+        ("features", [], "the names of the numbers"),
+        ("mean", [0.0], "a finite number for each feature"),
+        ("mean", [0.0, 10**400], "a finite number for each feature"),
+        ("deviation", [1.0, 0.0], "above 0 for each feature"),
+        ("classes", None, "texts"),
+    ],
+)
+def test_a_scale_that_a_person_has_spoilt_is_named(tmp_path: Path, field: str, value: object, wanted: str) -> None:
+    about = about_examples(sample_bursts(6))
+    write_about(tmp_path, about)
+    assert read_about(tmp_path) == about
+    write_about(tmp_path, {**about, field: value})
+    with pytest.raises(RunFolderError, match=f"field '{field}'.*{wanted}"):
+        read_about(tmp_path)
