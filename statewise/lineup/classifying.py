@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -68,7 +68,7 @@ class Classifying(Adaptor):
     """Texts with labels, divided such that each class has its share; the same text is never in two parts."""
 
     kind, ending, unit = "classify", "jsonl", "texts"
-    readings = ("label", "text", "group", "unit", "limit", "truncate")
+    readings: ClassVar[tuple[str, ...]] = ("label", "text", "group", "unit", "limit", "truncate")
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -18,11 +18,17 @@ from statewise.data.spans import OUTSIDE
 from statewise.data.tables import csv_rows, json_objects, name_ending, tsv_rows
 from statewise.data.tagged_tables import MANY_TAGS, MANY_TOKENS, ONE_TOKEN, SENTENCES
 from statewise.data.text import Text
-from statewise.errors import DataError
+from statewise.errors import ArgumentError, DataError
 
 KINDS = ("lm", "tag", "classify", "series", "forecast")
 #: What is embedded, and of which kind it is.
-SAMPLES = {"sample": "lm", "sample-tags": "tag", "sample-words": "classify", "sample-series": "series"}
+SAMPLES = {
+    "sample": "lm",
+    "sample-tags": "tag",
+    "sample-words": "classify",
+    "sample-series": "series",
+    "sample-next": "forecast",
+}
 IN_WORDS = {
     "lm": "a text, for a language model",
     "tag": "tagged words, for a tagger",
@@ -81,7 +87,7 @@ def recognise(data: Path | str, kind: str | None = None) -> Recognised:
     """
     place = Path(data).expanduser()
     if str(data) in SAMPLES and not place.exists():
-        return Recognised(kind or SAMPLES[str(data)], "it is embedded")
+        return _embedded(str(data), kind)
     if place.is_dir():
         return _folder(place, kind)
     if not place.exists():
@@ -89,6 +95,15 @@ def recognise(data: Path | str, kind: str | None = None) -> Recognised:
         raise DataError(where=str(data), got="no such file or folder", wanted="data to compare on", remedy=remedy)
     found, why = (kind, "--kind says so") if kind else _of_file(place)
     return Recognised(found, why, {"train": place})
+
+
+def _embedded(name: str, kind: str | None) -> Recognised:
+    """A sample, which is of one kind only; taken for another, other data than it names would be compared on."""
+    if kind not in (None, SAMPLES[name]):
+        right = next(each for each, its in SAMPLES.items() if its == kind)
+        remedy = f"Leave it out, or take the sample of that kind: {right}."
+        raise ArgumentError(where="--kind", got=f"{kind} with {name}", wanted=SAMPLES[name], remedy=remedy)
+    return Recognised(SAMPLES[name], "it is embedded")
 
 
 def _folder(place: Path, kind: str | None) -> Recognised:

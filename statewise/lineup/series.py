@@ -4,35 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import torch
-
-from statewise.errors import ArgumentError
-from statewise.lineup.adaptor import PARTS, Adaptor, Metric, Tested, Told, Trained, column, seconds_of
-from statewise.lineup.classifying import ACCURACY, CONSTANT, MODEL, NLL, TRAINING, tested
+from statewise.data import Series, read_series, sample_bursts, write_series
+from statewise.lineup.adaptor import PARTS, Told, column
+from statewise.lineup.classifying import CONSTANT, MODEL, TRAINING, Classifying
 from statewise.lineup.splits import grouped_split
 from statewise.models import ClassifierConfig
-from statewise.train import ClassifierSettings, load_classifier, train_classifier
-from statewise.train.classify_data import OnDevice
+from statewise.train import ClassifierSettings
 
 READINGS = ("form", "sequence", "label", "time", "features")
 
 
-class LabelledSeries(Adaptor):
+class LabelledSeries(Classifying):
     """Sequences of numbers with labels, divided such that each class has its share."""
 
     kind, ending, unit = "series", "csv", "sequences"
-    readings = READINGS
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return (ACCURACY, NLL)
+    readings: ClassVar[tuple[str, ...]] = READINGS
 
     def prepare(self, files: Mapping[str, Path], sample: str | None, told: Told, folder: Path) -> dict[str, Any]:
-        data = numbers()
         if sample is not None:
-            sets = {"train": data.sample_bursts(seed=told.seed)}
+            sets = {"train": sample_bursts(seed=told.seed)}
         else:
             sets = {"train": read(files["train"], told, labels=True)}
             like = {"classes": sets["train"].classes, "features": sets["train"].features}
@@ -41,60 +33,30 @@ class LabelledSeries(Adaptor):
         whole.check_classes(where=where)
         missing = [part for part in PARTS if part not in sets]
         if missing:
+            assert whole.labels is not None
             labels = [whole.classes[label] for label in whole.labels.tolist()]
-            alike = [whole.sequence(place).tobytes() for place in range(len(whole))]
             needs = [frozenset((label,)) for label in labels]
             drawn: dict[str, Any] = {"parts": ("train", *missing), "seed": told.seed, "where": where}
-            divided = grouped_split(alike, labels, needs, **drawn)
+            divided = grouped_split(contents(whole), labels, needs, **drawn)
             sets |= {part: whole.select(places) for part, places in divided.items()}
         for part in PARTS:
-            data.write_series(folder / f"{part}.{self.ending}", sets[part])
+            write_series(folder / f"{part}.{self.ending}", sets[part])
         sizes = {f"{part} sequences": len(sets[part]) for part in PARTS}
         return {"sizes": {**sizes, "features": len(whole.features)}, "reading": {"target": "label"}}
 
-    def load(self, folder: Path, reading: Mapping[str, Any]) -> dict[str, Any]:
+    def load(self, folder: Path, reading: Mapping[str, Any]) -> dict[str, Series]:  # type: ignore[override]
         files = {part: folder / f"{part}.{self.ending}" for part in PARTS}
-        train = numbers().read_series(files["train"], form="long")
-        others = {
-            part: numbers().read_series(files[part], form="long", classes=train.classes, features=train.features)
-            for part in PARTS[1:]
-        }
-        return {"train": train, **others}
+        train = read_series(files["train"], form="long")
+        like: dict[str, Any] = {"form": "long", "classes": train.classes, "features": train.features}
+        return {"train": train, **{part: read_series(files[part], **like) for part in PARTS[1:]}}
 
     def plain(self, told: Told) -> tuple[ClassifierConfig, ClassifierSettings]:
         settings = ClassifierSettings(**{**TRAINING, **told.training, **CONSTANT})
         # A number has no end token that could be read.
         return ClassifierConfig(**{**MODEL, "readout": "h", **told.model}), settings
 
-    def train(
-        self, sets: Any, config: Any, settings: Any, folder: Path, source: Mapping[str, Any], device: torch.device
-    ) -> Trained:
-        options: dict[str, Any] = {"device": device, "resume": True, "source": source}
-        parts = sets["train"], sets["valid"], {"test": sets["test"]}
-        result = train_classifier(config, settings, *parts, folder, **options)
-        judged = result.valid.soft
-        return Trained(1 - judged.error, judged.loss, result.epochs, seconds_of(folder))
 
-    def test(self, sets: Any, folder: Path, device: torch.device) -> Tested:
-        model, _ = load_classifier(folder, device=device)
-        return tested(model, OnDevice(sets["test"], device))
-
-
-def numbers() -> Any:
-    """The readers of numeric sequences.
-
-    Raises:
-        ArgumentError: this version of the package has none.
-    """
-    from statewise import data
-
-    if not hasattr(data, "read_series"):
-        wanted = "a version of statewise that reads numeric sequences"
-        raise ArgumentError(where="--kind series", got="none of its readers", wanted=wanted)
-    return data
-
-
-def read(path: Path, told: Told, *, labels: bool, **like: Any) -> Any:
+def read(path: Path, told: Told, *, labels: bool, **like: Any) -> Series:
     """A file of numeric sequences, by what was said of it.
 
     Args:
@@ -103,7 +65,20 @@ def read(path: Path, told: Told, *, labels: bool, **like: Any) -> Any:
         labels: whether labels are kept.
         **like: what must be as in the training set.
     """
-    columns = {name: column(told.reading.get(name)) for name in ("sequence", "label", "time")}
+    columns: dict[str, Any] = {name: column(told.reading.get(name)) for name in ("sequence", "label", "time")}
     features = told.reading.get("features")
     options = {"features": [one.strip() for one in features.split(",")] if features else None, **like}
-    return numbers().read_series(path, form=told.reading.get("form"), labels=labels, **columns, **options)
+    return read_series(path, form=told.reading.get("form"), labels=labels, **columns, **options)
+
+
+def contents(series: Series) -> list[bytes]:
+    """What tells sequences apart: their numbers, so that two of the same never end on both sides.
+
+    Args:
+        series: the sequences.
+
+    >>> one, two, three = contents(Series.from_arrays([[1.0, 2.0], [1.0], [1.0, 2.0]]))
+    >>> one == three, one == two
+    (True, False)
+    """
+    return [series.sequence(place).tobytes() for place in range(len(series))]
