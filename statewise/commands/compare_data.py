@@ -78,7 +78,7 @@ def _add_reading(made: ArgumentParser) -> None:
     add = made.add_argument_group("how files are read").add_argument
     add("--label", type=str, help="labelled data: the column of the labels, by name or by number from 0")
     add("--text", type=str, help="labelled texts: the column of the texts, likewise")
-    add("--group", type=str, help="labelled data: the column of what belongs together, such as a person; no group is "
+    add("--group", type=str, help="labelled texts: the column of what belongs together, such as a person; no group is "
         "both trained and tested on")  # fmt: skip
     add("--unit", type=str, help="labelled texts: what a step reads: words, characters, symbols (default: auto)")
     add("--limit", type=int, help="the most words that are known")
@@ -208,6 +208,8 @@ def _keep(found: Comparison) -> None:
         for name, each in line.differences.items()
         if name == metric.name
     }
+    if not ends:
+        return  # the plain network alone was left
     called = f"{metric.name} against none{f', {metric.unit}' if metric.unit else ''}"
     try:
         plot_differences(ends, found.folder / PICTURE, title=found.folder.name, called=called)

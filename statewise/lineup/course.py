@@ -86,15 +86,32 @@ class Course:
             if done > number:
                 continue
             while True:
-                last, left = document["rungs"][-1]["epochs"], self.state.left
-                more = more_epochs(left=mark * budget - document["spent"], epoch=self._cost(left))
-                if not more:
+                left = self.state.left
+                goal = self._goal(left, mark * budget)
+                if goal is None:
                     break
-                self._tell_rung(f"{document['spent'] / 60:.1f} of {budget / 60:g} minutes", left, last + more)
-                self._train(left, last + more)
-                self._close_rung(last + more, drop=False)
+                self._tell_rung(f"{document['spent'] / 60:.1f} of {budget / 60:g} minutes", left, goal)
+                self._train(left, goal)
+                self._close_rung(goal, drop=False)
             if number < len(MARKS) - 1:
                 self._close_rung(document["rungs"][-1]["epochs"], drop=True, last=number == len(MARKS) - 2)
+
+    def _goal(self, left: Sequence[str], until: float) -> int | None:
+        """To which epoch all that are left are trained next; None if no time is left for one.
+
+        It is written down before the first of them is: whoever was trained that far before a kill would otherwise be
+        compared with others that, in the time that is left, get fewer epochs.
+        """
+        document = self.state.document
+        last = int(document["rungs"][-1]["epochs"])
+        if (begun := int(document.get("goal", 0))) > last:
+            return begun
+        more = more_epochs(left=until - document["spent"], epoch=self._cost(left))
+        if not more:
+            return None
+        document["goal"] = last + more
+        self.state.save()
+        return last + more
 
     def _first_epoch(self, budget: float) -> None:
         """One epoch of all; before it, one of the plain network says whether there is time for it."""

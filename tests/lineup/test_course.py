@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from statewise.errors import ArgumentError, DivergedError
-from statewise.lineup import Asked, Comparison, Told, Trained, adaptor, compare_on, comparison, go_on
+from statewise.lineup import Asked, Comparison, Told, Trained, adaptor, compare_on, comparison, course, go_on
 from statewise.lineup.crew import Crew
 from statewise.lineup.jobs import Job, Report
 from statewise.lineup.state import STATE
@@ -33,6 +33,27 @@ def pretend(job: Job, device: torch.device, *, failing: str = "noise", seconds: 
     job.folder.mkdir(parents=True, exist_ok=True)
     (job.folder / "config.json").write_text("{}", encoding="utf-8")
     return Report(Trained(LOSSES[job.candidate.name] + 0.01 * job.seed, 0.0, job.epochs, seconds))
+
+
+class Clock:
+    """What tells the time instead of the system: it goes on while someone works, and then at once."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def working(self, job: Job, device: torch.device, *, seconds: float) -> Report:
+        self.now += 0.0 if job.test else seconds
+        return pretend(job, device, failing="", seconds=seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(course, "time", made)
+    return made
 
 
 def asked(**changes: object) -> Asked:
@@ -66,9 +87,11 @@ def test_without_a_plain_network_there_is_nothing_to_compare(tmp_path: Path, mon
         compare_on(asked(lineup=("none", "dropout")), tmp_path / "out", workers=1)
 
 
-def test_too_little_time_leaves_strengths_out_or_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_time_leaves_strengths_out_or_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     """An epoch of the plain network is said to take 2 s for each of 3 seeds: 42 s for all seven candidates."""
-    slow = partial(pretend, failing="", seconds=2.0)
+    slow = partial(clock.working, seconds=2.0)
     monkeypatch.setattr(comparison, "Crew", partial(Crew, work=slow))
     small = asked(epochs=None, minutes=0.5, lineup=("none", "dropout"))
     found = compare_on(small, tmp_path / "some", workers=1)
@@ -85,4 +108,50 @@ def test_the_plain_network_may_be_the_best(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(comparison, "Crew", partial(Crew, work=pretend))
     found = compare_on(asked(), tmp_path / "out", workers=1)
     assert found.best == "none"
-    assert found.says[0] == "Nothing helps here more than chance would; keep none."
+    assert found.says[0] == "Nothing was shown to help here; keep none."
+
+
+def test_when_all_others_came_to_nothing_that_is_what_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from statewise.commands.compare_data import PICTURE, TABLE, _keep
+
+    for strength in ("0.2", "0.4", "0.6"):
+        monkeypatch.delitem(LOSSES, f"dropout-{strength}")
+    monkeypatch.setattr(comparison, "Crew", partial(Crew, work=partial(pretend, failing="dropout")))
+    found = compare_on(asked(lineup=("none", "dropout")), tmp_path / "out", workers=1)
+    assert [line.name for line in found.lines] == ["none"]
+    assert found.says[0].startswith("Nothing is left to be compared with none")
+    _keep(found)
+    assert (tmp_path / "out" / TABLE).exists()
+    assert not (tmp_path / "out" / PICTURE).exists(), "there is nothing to draw"
+
+
+class Killed(BaseException):
+    """What stands for a kill: nobody catches it."""
+
+
+def test_a_kill_by_minutes_leaves_nobody_with_more_epochs_than_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """After the first run of a step the process dies; afterwards time seems to be scarcer than it was."""
+    trained: list[int] = []
+
+    def dying(job: Job, device: torch.device) -> Report:
+        if max(trained, default=0) > 1:
+            raise Killed
+        trained.append(job.epochs)
+        return clock.working(job, device, seconds=0.5)
+
+    monkeypatch.setattr(comparison, "Crew", partial(Crew, work=dying))
+    with pytest.raises(Killed):
+        compare_on(asked(epochs=None, minutes=2.0, lineup=("none", "dropout"), seeds=1), tmp_path / "out", workers=1)
+    reached, path = max(trained), tmp_path / "out" / STATE
+    assert reached > 2
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["spent"] = 35.0  # of the 40 seconds after which strengths are dropped
+    path.write_text(json.dumps(document), encoding="utf-8")
+    monkeypatch.setattr(comparison, "Crew", partial(Crew, work=partial(clock.working, seconds=9.0)))
+    go_on(tmp_path / "out", workers=1)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert [rung["epochs"] for rung in document["rungs"]][:2] == [1, reached]
+    assert {run["epochs"] for run in document["runs"].values()} >= {reached}
+    assert all(run["epochs"] >= reached for run in document["runs"].values())
