@@ -33,7 +33,7 @@ def table_of(found: Comparison) -> Table:
         f"{head}, {better} is better; the mean of {seeds} seed{'s' * (seeds != 1)} after {epochs} "
         f"epoch{'s' * (epochs != 1)}, tested on {found.units:,} {found.called}. Intervals of 95 % are over "
         f"{over}; p is raised for the number of comparisons (Holm). The order is that of the validation, which also "
-        "chose the strengths.",
+        "chose the strengths, and of each run the epoch that is tested.",
         *found.says,
         *about_the_rest(found),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ class Metric:
         logarithmic: whether the score is a logarithm, which is told as the number itself, and differences in per cent;
             otherwise it is a share, told in per cent, and differences in points.
         share: whether it is such a share.
+        least: below it no score lies, so that no interval reaches there.
+        most: nor above it.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Metric:
     higher: bool
     logarithmic: bool = False
     share: bool = False
+    least: float = -math.inf
+    most: float = math.inf
 
     def loss(self, value: float) -> float:
         """A score such that smaller is better."""
@@ -59,6 +64,20 @@ class Metric:
             value: the difference.
         """
         return 100 * float(np.expm1(min(value, 700.0))) if self.logarithmic else 100 * value if self.share else value
+
+    def possible(self, value: float, *, apart: bool = False) -> float:
+        """The nearest number that a score can be.
+
+        Args:
+            value: what draws from Student's t, whose tails have no end, may have led to.
+            apart: whether it is a difference of two scores.
+
+        >>> accuracy = Metric("accuracy", lambda sums: sums[..., 0], higher=True, share=True, least=0.0, most=1.0)
+        >>> accuracy.possible(1.3), accuracy.possible(-0.2), accuracy.possible(-1.37, apart=True)
+        (1.0, 0.0, -1.0)
+        """
+        low, high = (self.least - self.most, self.most - self.least) if apart else (self.least, self.most)
+        return min(max(value, low), high)
 
     @property
     def unit(self) -> str:

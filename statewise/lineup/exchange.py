@@ -71,6 +71,20 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return {name: found[name] for name in p_values}
 
 
+def smallest_p(units: int, *, comparisons: int = 1) -> float:
+    """Below what no p-value falls, after Holm's rule: of ``2^units`` exchanges, all and none are always as extreme.
+
+    Args:
+        units: test sequences.
+        comparisons: how many there are.
+
+    >>> smallest_p(5), smallest_p(5, comparisons=2), smallest_p(100) < 0.001
+    (0.0625, 0.125, True)
+    """
+    least = 2.0 ** (1 - units) if units <= EXACT else 1 / (DRAWS + 1)
+    return float(min(1.0, max(1, comparisons) * least))
+
+
 def _exchanges(
     differing: int, draws: int, generator: np.random.Generator
 ) -> Iterator[Float[np.ndarray, "draws units"]]:

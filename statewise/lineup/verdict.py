@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from statewise.lineup.adaptor import Metric, Tested
-from statewise.lineup.exchange import exchange_test, holm
+from statewise.lineup.exchange import exchange_test, holm, smallest_p
 from statewise.lineup.halving import NONE
 from statewise.lineup.intervals import Interval, difference_interval, score_interval, sequences_needed
 
@@ -144,24 +144,45 @@ def sentences(lines: Sequence[Line], metric: Metric, *, units: int, called: str,
     told = []
     if best.says == HELPS:
         told.append(f"{best.name}, the best by validation, helps: {_by(best, metric)}.")
+    elif len(lines) == 1:
+        told.append("Nothing is left to be compared with none: all others came to nothing.")
     elif best.name == NONE or not helping:
-        told.append("Nothing helps here more than chance would; keep none.")
+        told.append("Nothing was shown to help here; keep none.")
         if best.name != NONE:
             told.append(f"Best by validation is {best.name}, but on the test it {_verb(best)}: {_by(best, metric)}.")
     else:
         told.append(f"{best.name} is the best by validation, but on the test it {_verb(best)}: {_by(best, metric)}.")
     others = [line.name for line in helping if line is not best]
     if others:
-        told.append(f"Better than none on the test too: {', '.join(others)}.")
+        told.append(f"Better than none on the test{' too' * (best.says == HELPS)}: {', '.join(others)}.")
     if harming := [line.name for line in lines if line.says == HARMS]:
         told.append(f"Worse than none: {', '.join(harming)}.")
     unsure = [line for line in lines if line.says == UNKNOWN and line.needed]
-    if unsure:
+    least = smallest_p(units, comparisons=len(lines) - 1)
+    if least >= SIGNIFICANT and len(lines) > 1:
+        told.append(
+            f"Too few are tested: with {units:,} {called} and {len(lines) - 1} comparisons p cannot fall below "
+            f"{least:.2g}, whatever a candidate does. Test on more (--test), or compare fewer (--lineup)."
+        )
+    elif unsure:
         near = next((line for line in unsure if line is best), min(unsure, key=lambda line: line.needed or 0))
         told.append(_wanting(near, near.differences[metric.name], units=units, called=called, seeds=seeds))
     if seeds == 1:
         told.append("With one seed nothing is known of how much training by chance adds: --seeds 3 would tell.")
+    if metric.share and any(_cut(line, metric) for line in lines):
+        told.append(
+            f"Intervals of {metric.name} end at 0 and 100 %, and those of differences at -100 and +100 points: what "
+            "lies beyond is impossible."
+        )
     return told
+
+
+def _cut(line: Line, metric: Metric) -> bool:
+    """Whether an interval ends where scores do, though the score itself is another."""
+    scores, apart = line.scores[metric.name], line.differences.get(metric.name)
+    ends = [(scores.low, scores.value, 0.0), (scores.high, scores.value, 100.0)]
+    ends += [] if apart is None else [(apart.low, apart.value, -100.0), (apart.high, apart.value, 100.0)]
+    return any(end == limit != value for end, value, limit in ends)
 
 
 def _wanting(line: Line, apart: Interval, *, units: int, called: str, seeds: int) -> str:
@@ -185,9 +206,13 @@ def _by(line: Line, metric: Metric) -> str:
         return f"{metric.name} {score.value:.4g}"
     unit = f" {metric.unit}" if metric.unit else ""
     return (
-        f"{metric.name} {score.value:.4g}, {apart.value:+.2g}{unit} against none "
-        f"({apart.low:+.2g} to {apart.high:+.2g}; p = {line.p_holm or 0.0:.2g})"
+        f"{metric.name} {score.value:.4g}, {_signed(apart.value)}{unit} against none "
+        f"({_signed(apart.low)} to {_signed(apart.high)}; p = {line.p_holm or 0.0:.2g})"
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2g}" if abs(value) < 99.5 else f"{value:+,.0f}"
 
 
 def _verb(line: Line) -> str:
@@ -202,14 +227,13 @@ def _says(difference: Interval, p: float, *, higher: bool) -> str:
 
 
 def _shown(metric: Metric, found: Interval) -> Interval:
-    value, low, high = (metric.shown(each) for each in (found.value, found.low, found.high))
-    if metric.share:
-        low, high = max(0.0, low), min(100.0, high)
+    value, low, high = (metric.shown(metric.possible(each)) for each in (found.value, found.low, found.high))
     return Interval(value, low, high, *_errors(metric, found))
 
 
 def _shown_difference(metric: Metric, found: Interval) -> Interval:
-    value, low, high = (metric.shown_difference(each) for each in (found.value, found.low, found.high))
+    ends = (metric.possible(each, apart=True) for each in (found.value, found.low, found.high))
+    value, low, high = (metric.shown_difference(each) for each in ends)
     return Interval(value, low, high, *_errors(metric, found))
 
 
