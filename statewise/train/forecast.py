@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from statewise.data import Series
+from statewise.errors import ArgumentError
 from statewise.models import ForecastConfig, Forecaster
 from statewise.train.classify import check_like, stored_run
 from statewise.train.classify_folder import about_examples
@@ -53,6 +54,13 @@ def train_forecaster(
     >>> result.epochs, result.valid.count
     (2, 696)
     """
+    if settings.mixup != "none":
+        raise ArgumentError(
+            where="ClassifierSettings.mixup",
+            got=f'"{settings.mixup}" for a forecaster',
+            wanted='"none": it has no labels that could be mixed',
+            remedy="Noise, dropout and zoneout are for forecasters too: see ForecastConfig.",
+        )
     train, valid = train.unlabelled(), valid.unlabelled()
     sets = {name: each.unlabelled() for name, each in tests.items()}
     for name, examples in {"train": train, "valid": valid, **sets}.items():

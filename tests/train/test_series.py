@@ -248,3 +248,12 @@ def test_a_scale_that_a_person_has_spoilt_is_named(tmp_path: Path, field: str, v
     write_about(tmp_path, {**about, field: value})
     with pytest.raises(RunFolderError, match=f"field '{field}'.*{wanted}"):
         read_about(tmp_path)
+
+
+def test_a_forecaster_has_nothing_to_mix_and_says_so_before_it_begins(tmp_path: Path) -> None:
+    data = sample_seasons(4, steps=8)
+    with pytest.raises(ArgumentError, match="no labels that could be mixed"):
+        train_forecaster(
+            ForecastConfig(hidden=4), ClassifierSettings(mixup="input", epochs=1), data, data, {}, tmp_path / "run"
+        )
+    assert not (tmp_path / "run").exists()
