@@ -130,7 +130,7 @@ def _calibrated(found: Comparison) -> bool:
 
 
 def _number(value: float, metric: Metric) -> str:
-    return f"{value:.2f}" if metric.share or metric.logarithmic else f"{value:.4f}"
+    return f"{value:.{metric.digits}f}"
 
 
 def _interval(found: Interval, metric: Metric) -> str:

@@ -35,6 +35,7 @@ class Metric:
         share: whether it is such a share.
         least: below it no score lies, so that no interval reaches there.
         most: nor above it.
+        digits: behind the point, in a table.
     """
 
     name: str
@@ -44,10 +45,11 @@ class Metric:
     share: bool = False
     least: float = -math.inf
     most: float = math.inf
+    digits: int = 4
 
     def loss(self, value: float) -> float:
         """A score such that smaller is better."""
-        return -value if self.higher else value
+        return 0.0 - value if self.higher else value  # not -value, which makes -0 of nothing
 
     def shown(self, value: float) -> float:
         """A score as a person reads it: a perplexity, per cent, or the number itself.

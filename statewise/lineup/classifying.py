@@ -60,7 +60,7 @@ def mean_nll(sums: Float[np.ndarray, "*any columns"]) -> Float[np.ndarray, "*any
     return np.asarray(sums[..., 2] / sums[..., 0])
 
 
-ACCURACY = Metric("accuracy", accuracy, higher=True, share=True, least=0.0, most=1.0)
+ACCURACY = Metric("accuracy", accuracy, higher=True, share=True, least=0.0, most=1.0, digits=2)
 NLL = Metric("NLL", mean_nll, higher=False, least=0.0)
 
 

@@ -49,7 +49,7 @@ class Language(Adaptor):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        return (Metric("perplexity", _mean_nll, higher=False, logarithmic=True, least=0.0),)
+        return (Metric("perplexity", _mean_nll, higher=False, logarithmic=True, least=0.0, digits=2),)
 
     def prepare(self, files: Mapping[str, Path], sample: str | None, told: Told, folder: Path) -> dict[str, Any]:
         places = {part: folder / f"{part}.{self.ending}" for part in PARTS}

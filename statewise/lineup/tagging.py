@@ -54,7 +54,7 @@ class Tagging(Adaptor):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        return (Metric("F1", _f1, higher=True, share=True, least=0.0, most=1.0),)
+        return (Metric("F1", _f1, higher=True, share=True, least=0.0, most=1.0, digits=2),)
 
     def prepare(self, files: Mapping[str, Path], sample: str | None, told: Told, folder: Path) -> dict[str, Any]:
         sets = _sample(told.seed) if sample is not None else _read(files, told)

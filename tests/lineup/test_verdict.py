@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from statewise.lineup import Line, adaptor
+from statewise.commands.compare_table import table_of
+from statewise.lineup import Comparison, Interval, Line, adaptor
 from statewise.lineup.classifying import ACCURACY, NLL
 from statewise.lineup.exchange import exchange_test, smallest_p
+from statewise.lineup.forecasting import Forecasting
 from statewise.lineup.verdict import lines_of, sentences
 
 
@@ -75,3 +78,18 @@ def test_others_are_better_too_only_if_the_best_is() -> None:
     assert "Better than none on the test: dropout." in said
     _, said = judged({"noise": (0.9,) * 3, "dropout": (0.95,) * 3, "none": (0.5,) * 3}, 200)
     assert "Better than none on the test too: dropout." in said
+
+
+def test_a_standardised_error_is_shown_with_the_digits_in_which_candidates_differ() -> None:
+    rmse, _ = Forecasting().metrics
+    apart = {"RMSE": Interval(1.0, -1.0, 3.0, 0.5, 0.5), "NLL": Interval(0.0, -1.0, 1.0, 0.5, 0.5)}
+    scores = {"RMSE": Interval(0.59321, 0.4, 0.8, 0.1, 0.1), "NLL": Interval(1.0, 0.5, 1.5, 0.1, 0.1)}
+    line = Line(name="noise-0.3", family="noise", valid=0.59318, scores=scores, differences=apart, p_holm=0.5)
+    found = Comparison(
+        folder=Path("x"), kind="forecast", lines=(line,), says=(), best="noise-0.3", best_run="noise-0.3-s0", units=9,
+        called="windows", epochs=1, seeds=(0, 1),
+    )  # fmt: skip
+    (row,) = table_of(found).rows
+    assert row[1:3] == ["0.5932", "0.5932 [0.4000, 0.8000]"]
+    assert str(ACCURACY.loss(0.0)) == "0.0"
+    assert rmse.loss(0.5) == 0.5
