@@ -268,7 +268,7 @@ def test_ctrl_c_says_how_to_go_on(typed: Typed, tmp_path: Path, capsys: pytest.C
 
     evens(tmp_path / "parity.tsv")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("statewise.train.classify_run._ExampleDriver._tell", interrupt)
+        patch.setattr("statewise.train.classify_run.ExampleDriver._tell", interrupt)
         with pytest.raises(SystemExit) as stopped:
             typed("train", "classify", "--data", "parity.tsv", "--out", "my run", *SMALL, "--quiet")
     assert stopped.value.code == 130

@@ -147,7 +147,7 @@ def test_symbols_of_several_letters_stand_between_blanks(typed: Typed, tmp_path:
         (["RUN", "--words", "absent.txt"], "absent.txt"),
         (["RUN", "--words", "strange.txt"], "strange.txt, line 2: got the symbol '2'"),
         (["RUN", "--words", "classless.txt"], "classless.txt, line 1: got the class 'maybe'"),
-        (["RUN", "--words", "empty.txt"], "0 words"),
+        (["RUN", "--words", "empty.txt"], "empty.txt, line 1: got an empty file"),
     ],
 )
 def test_a_slip_is_explained(refused: Typed, tmp_path: Path, read: Path, arguments: list[str], wanted: str) -> None:

@@ -728,4 +728,5 @@ UNTYPED: dict[str, tuple[type[StatewiseError], tuple[str, ...]]] = {
 def test_an_argument_of_the_wrong_type_is_refused_by_name(call: str) -> None:
     error, words = UNTYPED[call]
     with refused(error, *words):
-        eval(call, vars(statewise) | {"torch": torch, "x": sequences()})
+        names = {name: getattr(statewise, name) for name in statewise.__all__}
+        eval(call, names | {"torch": torch, "x": sequences()})

@@ -284,7 +284,7 @@ def test_the_language_model_moves_among_centroids_after_its_noise() -> None:
 def test_centroids_that_make_no_language_model_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"0\.5 without centroids"):
         LanguageModelConfig(temperature=0.5)
-    with pytest.raises(ArgumentError, match=r"Centroids\.k"):
+    with pytest.raises(ArgumentError, match=r"LanguageModelConfig\.centroids: got 0"):
         LanguageModelConfig(centroids=0)
     with pytest.raises(ArgumentError, match="argmax"):
         LanguageModelConfig(centroids=3, temperature=0.0)
