@@ -15,24 +15,29 @@ from statewise.commands.certify import parser as certify_parser
 from statewise.commands.classify import DEFAULTS as CLASSIFY
 from statewise.commands.classify import REGULAR
 from statewise.commands.labelled import read_examples
+from statewise.commands.series_sets import read_sets as read_series_sets
 from statewise.commands.tag import MODEL, TRAINING
 from statewise.commands.train_lm import DEFAULTS as LANGUAGE_TRAINING
 from statewise.errors import DataError
-from statewise.models import ClassifierConfig, LanguageModelConfig, TaggerConfig
-from statewise.report.run_sections.run import CLASSIFIER, LANGUAGE, TAGGER, Run
+from statewise.models import ClassifierConfig, ForecastConfig, LanguageModelConfig, TaggerConfig
+from statewise.report.run_sections.run import CLASSIFIER, FORECASTER, LANGUAGE, TAGGER, Run
 from statewise.train import AUTOMATON, ClassifierSettings, Hardening, TaggerSettings, TrainingSettings
 from statewise.train.callback_kinds import callbacks_of
 from statewise.train.classify_folder import describe_examples, read_about
 from statewise.train.settings import as_json
 
 _WIDTH = 62  # of a line of a command, after which the next option begins another
-_COMMANDS = {LANGUAGE: "lm", CLASSIFIER: "classify", TAGGER: "tag"}
+_COMMANDS = {LANGUAGE: "lm", CLASSIFIER: "classify", TAGGER: "tag", FORECASTER: "series"}
 #: For each task: the kinds of its settings, and the defaults of its command, which are named whatever they are.
-_KINDS: Mapping[str, tuple[type, type, Mapping[str, Any], Mapping[str, Any]]] = {
+Kinds = tuple[type, type, Mapping[str, Any], Mapping[str, Any]]
+_KINDS: Mapping[str, Kinds] = {
     LANGUAGE: (LanguageModelConfig, TrainingSettings, {}, LANGUAGE_TRAINING),
     CLASSIFIER: (ClassifierConfig, ClassifierSettings, {**CLASSIFY, **REGULAR}, {}),
     TAGGER: (TaggerConfig, TaggerSettings, {**MODEL, "word_dropout": None}, TRAINING),
+    FORECASTER: (ForecastConfig, ClassifierSettings, {}, {}),
 }
+#: The same of a classifier of numeric sequences, whose command has other defaults.
+_OF_NUMBERS: Kinds = (ClassifierConfig, ClassifierSettings, {"readout": None}, {})
 #: What callbacks are asked for by: the option, by kind and field.
 _ASKED = {
     "spectral projection": {"recurrent": "project-recurrent", "input": "project-input", "head": "project-head"},
@@ -55,10 +60,14 @@ class CommandSources:
             raise DataError(
                 where=str(run.folder),
                 got="no word of where its examples came from",
-                wanted="a run of statewise train classify",
+                wanted="a run of statewise train classify or series",
             )
         learnt = run.told.get("training", {})
-        found = read_examples(source, seed=learnt.get("seed", 0), hold="exact" not in learnt)
+        found: Any
+        if run.of_numbers:
+            found = read_series_sets(source, seed=learnt.get("seed", 0))
+        else:
+            found = read_examples(source, seed=learnt.get("seed", 0), hold="exact" not in learnt)
         before, now = run.told["data"]["train"], describe_examples(found.train, found.valid, {})["train"]
         if before != now and read_about(run.folder).get("permutation") is None:
             raise DataError(
@@ -86,13 +95,13 @@ class CommandSources:
         """
         if run.task not in _COMMANDS:
             return f"# made in Python, by statewise.train, as a {run.task}"
-        words = ["statewise", "train", _COMMANDS[run.task], *_of_source(run.told.get("source", {}))]
+        words = ["statewise", "train", _command_of(run), *_of_source(run.told.get("source", {}))]
         model, training = run.told.get("model", {}), run.told.get("training", {})
         if run.task == CLASSIFIER and "exact" in training:
             words += ["--automaton", *_differing(model, as_json(AUTOMATON))]
             words += _differing({name: training[name] for name in TAKEN if name in training}, as_json(Hardening()))
         else:
-            kinds = _KINDS[run.task]
+            kinds = _OF_NUMBERS if run.of_numbers and run.task == CLASSIFIER else _KINDS[run.task]
             words += _differing(model, _defaults(kinds[0]), always=kinds[2])
             words += _differing(training, _defaults(kinds[1]), always=kinds[3])
             words += _of_callbacks(run.told)
@@ -106,10 +115,14 @@ class CommandSources:
         """
         if run.task not in _COMMANDS or "exact" in run.told.get("training", {}):
             return ""  # what is learnt in one go cannot go on
-        words = ["statewise", "train", _COMMANDS[run.task], "--resume", "--out", str(run.folder)]
+        words = ["statewise", "train", _command_of(run), "--resume", "--out", str(run.folder)]
         if run.final:
             words += ["--epochs", str(2 * max(1, len(run.epochs)))]
         return typed(words)
+
+
+def _command_of(run: Run) -> str:
+    return "series" if run.of_numbers else _COMMANDS[run.task]
 
 
 def option_text(value: Any) -> str:

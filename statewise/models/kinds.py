@@ -12,9 +12,12 @@ from torch import nn
 from statewise.models.classifier import SequenceClassifier
 from statewise.models.classifier_config import ClassifierConfig
 from statewise.models.config import LanguageModelConfig
+from statewise.models.forecaster import Forecaster
+from statewise.models.forecaster_config import ForecastConfig
 from statewise.models.language import LanguageModel
 from statewise.models.lexicon import Lexicon
 from statewise.models.orthogonal_network import OrthogonalConfig, OrthogonalNetwork
+from statewise.models.parts import Parts
 from statewise.models.steps import StepClassifier, StepConfig
 from statewise.models.tagger import Tagger
 from statewise.models.tagger_config import TaggerConfig
@@ -29,21 +32,30 @@ class Words:
 
 @dataclass(frozen=True, kw_only=True)
 class Sequences:
-    """What a classifier is built for."""
+    """What a classifier is built for; ``scaled`` says that it standardises features by a scale of its own."""
 
     tokens: int | None
     features: int | None
     classes: int
     symbols: tuple[str, ...] | None = None
+    scaled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """What a classifier of steps is built for."""
+    """What a classifier of steps is built for; ``scaled`` as for one of sequences."""
 
     tokens: int | None
     features: int | None
     classes: int
+    scaled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """What a forecaster is built for; it always has a scale."""
+
+    features: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +116,13 @@ def _tagger(config: TaggerConfig, task: Sentences) -> Tagger:
     return config.build(lexicon, vectors=rows, context=task.context)
 
 
+def _with_scale(model: Parts, task: Sequences | Steps) -> Parts:
+    """The model with room for a scale, if it has one; the numbers themselves are among the weights."""
+    if task.scaled:
+        model.standardise([0.0] * (task.features or 0), [1.0] * (task.features or 0))
+    return model
+
+
 KINDS = {
     "LanguageModel": Kind(
         model=LanguageModel,
@@ -118,10 +137,14 @@ KINDS = {
         config=ClassifierConfig,
         task=Sequences,
         of=lambda model: Sequences(
-            tokens=model.tokens, features=model.features, classes=model.classes, symbols=model.symbols
+            tokens=model.tokens,
+            features=model.features,
+            classes=model.classes,
+            symbols=model.symbols,
+            scaled=model.has_scale,
         ),
-        build=lambda config, task: config.build(
-            tokens=task.tokens, features=task.features, classes=task.classes, symbols=task.symbols
+        build=lambda config, task: _with_scale(
+            config.build(tokens=task.tokens, features=task.features, classes=task.classes, symbols=task.symbols), task
         ),
         layers=lambda config: config.layers,
     ),
@@ -129,8 +152,20 @@ KINDS = {
         model=StepClassifier,
         config=StepConfig,
         task=Steps,
-        of=lambda model: Steps(tokens=model.tokens, features=model.features, classes=model.classes),
-        build=lambda config, task: config.build(tokens=task.tokens, features=task.features, classes=task.classes),
+        of=lambda model: Steps(
+            tokens=model.tokens, features=model.features, classes=model.classes, scaled=model.has_scale
+        ),
+        build=lambda config, task: _with_scale(
+            config.build(tokens=task.tokens, features=task.features, classes=task.classes), task
+        ),
+        layers=lambda config: config.layers,
+    ),
+    "Forecaster": Kind(
+        model=Forecaster,
+        config=ForecastConfig,
+        task=Numbers,
+        of=lambda model: Numbers(features=model.features),
+        build=lambda config, task: config.build(features=task.features),
         layers=lambda config: config.layers,
     ),
     "Tagger": Kind(

@@ -1,4 +1,4 @@
-"""What a model must be told of raw input: how a text is cut into its tokens, or a picture into its steps."""
+"""What a model must be told of raw input: how a text is cut into tokens or a picture into steps; what numbers are."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from statewise.transforms.base import choice
 
 TEXTS = ("words", "symbols", "characters")
 PICTURES = ("pixels", "rows")
+NUMBERS = "numbers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +29,9 @@ class Reading:
 
     Args:
         unit: what a step reads: of a text "words" (:func:`statewise.data.split_words`, lower case), "symbols" (what
-            stands between white space) or "characters"; of a picture "pixels" or "rows".
-        symbols: the tokens of a text in the order of their numbers; None for pictures.
+            stands between white space) or "characters"; of a picture "pixels" or "rows"; of a numeric sequence
+            "numbers".
+        symbols: the tokens of a text in the order of their numbers; None for pictures and numbers.
         lower: whether symbols and characters are made lower case first.
         truncate: how many tokens of a text are kept, the last ones; None for all.
         unknown: the symbol that stands for every other one; None refuses others.
@@ -39,6 +41,7 @@ class Reading:
         height: rows of a picture.
         width: columns of a picture.
         permutation: the pixel, counted row by row, that each step reads; None for row by row.
+        features: the names of the numbers that a step has, in their order; None but for "numbers".
 
     >>> reading = Reading(unit="words", symbols=("<unk>", "bad", "good"), unknown="<unk>", classes=("no", "yes"))
     >>> reading.cut("A GOOD film"), reading.encode("bad")
@@ -56,12 +59,13 @@ class Reading:
     height: int | None = None
     width: int | None = None
     permutation: tuple[int, ...] | None = None
+    features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        choice("Reading.unit", self.unit, (*TEXTS, *PICTURES))
+        choice("Reading.unit", self.unit, (*TEXTS, *PICTURES, NUMBERS))
         if self.scheme is not None:
             choice("Reading.scheme", self.scheme, SCHEMES)
-        for name in ("symbols", "classes"):
+        for name in ("symbols", "classes", "features"):
             _check_names(name, getattr(self, name))
         for name in ("truncate", "height", "width"):
             value = getattr(self, name)
@@ -71,13 +75,18 @@ class Reading:
             value = getattr(self, name)
             if value is not None and value not in self._numbers:
                 raise ArgumentError(where=f"Reading.{name}", got=value, wanted="one of the symbols, or None")
+        if (self.unit == NUMBERS) != bool(self.features):
+            got, wanted = f"{self.features} for {self.unit}", "names of the numbers of a step, for numbers alone"
+            raise ArgumentError(where="Reading.features", got=got, wanted=wanted)
         self._check_picture()
 
     def _check_picture(self) -> None:
         sizes = (self.height, self.width)
-        if self.unit in TEXTS:
+        if self.unit not in PICTURES:
             if sizes != (None, None) or self.permutation is not None:
-                raise ArgumentError(where="Reading.height", got=f"{sizes} for texts", wanted="None for both")
+                raise ArgumentError(where="Reading.height", got=f"{sizes} for {self.unit}", wanted="None for both")
+            if self.unit == NUMBERS and self.symbols is not None:
+                raise ArgumentError(where="Reading.symbols", got="symbols for numbers", wanted="None")
             return
         if None in sizes or self.symbols is not None:
             raise ArgumentError(where="Reading.height", got=f"{sizes} for pictures", wanted="height and width alone")
@@ -101,7 +110,8 @@ class Reading:
             text: as a person writes it; lines of a text that has an end mark are ended by it.
         """
         if self.unit not in TEXTS:
-            raise ArgumentError(where="Reading.cut", got="a text", wanted="pictures: Reading.look takes them")
+            wanted = "pictures: Reading.look takes them" if self.unit in PICTURES else "numbers, as they are"
+            raise ArgumentError(where="Reading.cut", got="a text", wanted=wanted)
         lines = text.splitlines() if self.end is not None else [text]
         found = [token for line in lines for token in (*self._tokens(line), *self._ending)]
         return found if self.truncate is None else found[-self.truncate :]
@@ -136,8 +146,9 @@ class Reading:
         >>> Reading(unit="rows", height=2, width=3).look(np.zeros((5, 2, 3), dtype=np.uint8)).shape
         torch.Size([5, 2, 3])
         """
-        if self.unit in TEXTS:
-            raise ArgumentError(where="Reading.look", got="pictures", wanted="texts: Reading.cut takes them")
+        if self.unit not in PICTURES:
+            wanted = "texts: Reading.cut takes them" if self.unit in TEXTS else "numbers, as they are"
+            raise ArgumentError(where="Reading.look", got="pictures", wanted=wanted)
         if pictures.ndim != 3 or pictures.shape[1:] != (self.height, self.width):
             raise ShapeError(where="pictures", got=pictures.shape, wanted=f"(batch, {self.height}, {self.width})")
         if self.unit == "rows":

@@ -104,6 +104,7 @@ def check_reading(task: Any, reading: Reading | None) -> None:
         if names is not None and len(names) != count
     ]
     wrong += ["other symbols"] if None not in (symbols, reading.symbols) and symbols != reading.symbols else []
+    width = len(reading.features) if reading.features is not None else width
     wrong += [f"{width} numbers a step for {features}"] if width is not None and width != features else []
     if wrong:
         raise ArgumentError(where="reading", got=wrong[0], wanted="the symbols, classes or pixels of the model")

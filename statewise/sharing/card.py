@@ -8,8 +8,9 @@ from typing import Any
 
 from statewise.citations import cite
 from statewise.errors import ArgumentError
-from statewise.models import LanguageModel, Saved, SequenceClassifier, Tagger
+from statewise.models import Forecaster, LanguageModel, Saved, SequenceClassifier, Tagger
 from statewise.models.kinds import KINDS, kind_of
+from statewise.models.reading import NUMBERS
 
 #: What the hub calls the task of a kind of model; None where it has no word for it.
 PIPELINES = {"LanguageModel": "text-generation", "SequenceClassifier": "text-classification"}
@@ -18,6 +19,7 @@ _WHAT = {
     "LanguageModel": "a recurrent language model over {count} words",
     "SequenceClassifier": "a recurrent classifier of {input} into {classes} classes",
     "StepClassifier": "a recurrent classifier of every step of {input} into {classes} classes",
+    "Forecaster": "a recurrent forecaster of the next values of sequences of {features} numbers a step",
     "Tagger": "a recurrent tagger with {tags} tags",
     "OrthogonalNetwork": "an orthogonal recurrent network with {classes} outputs",
 }
@@ -58,8 +60,7 @@ def model_card(model: Saved, *, repo_id: str = "FOLDER", licence: str | None = N
 
 def _header(model: Saved, kind: str, licence: str | None) -> str:
     lines = ["library_name: statewise", "tags:", "- statewise", "- recurrent-neural-network"]
-    reads_pictures = model.reading is not None and model.reading.height is not None
-    if kind in PIPELINES and not reads_pictures:
+    if kind in PIPELINES and getattr(model, "features", None) is None:  # the names are of texts
         lines.append(f"pipeline_tag: {PIPELINES[kind]}")
     if licence is not None:
         lines.append(f"license: {json.dumps(licence)}")
@@ -69,9 +70,10 @@ def _header(model: Saved, kind: str, licence: str | None) -> str:
 def _what(model: Any, kind: str) -> str:
     reading = model.reading
     read = "sequences of numbers" if getattr(model, "features", None) else "sequences of tokens"
-    if reading is not None:
+    if reading is not None and reading.unit != NUMBERS:
         read = "pictures" if reading.height is not None else "texts"
     words = {"input": read, "classes": getattr(model, "classes", None) or getattr(model.config, "classes", "")}
+    words["features"] = getattr(model, "features", None)
     if isinstance(model, LanguageModel):
         words["count"] = f"{model.words:,}"
     if isinstance(model, Tagger):
@@ -81,7 +83,8 @@ def _what(model: Any, kind: str) -> str:
 
 def _use(model: Any, kind: str, repo_id: str) -> str:
     """Three lines that load the model and ask it something."""
-    lines = ["import statewise", f"model = statewise.sharing.from_pretrained({repo_id!r})"]
+    imports = ["import torch"] if isinstance(model, Forecaster) else []
+    lines = [*imports, "import statewise", f"model = statewise.sharing.from_pretrained({repo_id!r})"]
     reading = model.reading
     if isinstance(model, Tagger):
         lines.append(
@@ -91,6 +94,9 @@ def _use(model: Any, kind: str, repo_id: str) -> str:
         lines.append('classes = model.classify([model.reading.encode("a text")])  # numbers of model.reading.classes')
     elif kind == "LanguageModel" and reading is not None:
         lines.append('numbers = model.reading.encode("a text")  # statewise.models.generate goes on from them')
+    elif isinstance(model, Forecaster):
+        lines.append(f"values = torch.zeros(20, {model.features})  # yours, a row a step, as they are")
+        lines.append("print(model.forecast(values, steps=5).quantile(0.5))")
     else:
         lines.append("print(model)")
     return "\n".join(lines)

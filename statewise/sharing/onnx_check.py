@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from statewise.errors import ExportError, MissingExtraError
-from statewise.models import LanguageModel, OrthogonalNetwork, SequenceClassifier, StepClassifier, Tagger
+from statewise.models import Forecaster, LanguageModel, OrthogonalNetwork, SequenceClassifier, StepClassifier, Tagger
 from statewise.models.encoded import TokenBatch
 from statewise.models.kinds import kind_of
+from statewise.models.parts import Parts
 from statewise.models.views import resting_view
 
 #: Steps and sequences of the inputs on which a file is compared with its model.
@@ -124,8 +125,22 @@ def _ask_sequences(
         name, sequences = "tokens", torch.randint(model.tokens, (batch, steps), generator=generator)
     else:
         name, shape = "features", (batch, steps, model.features or 1)
-        sequences = torch.randn(shape, generator=generator).to(model.head.weight.dtype)
+        sequences = _values(model, torch.randn(shape, generator=generator))
     return Asked({name: sequences, "lengths": lengths}, (model(sequences, lengths),))
+
+
+def _values(model: Parts, unit: Tensor) -> Tensor:
+    """Numbers that the model reads as if they were of its training set."""
+    unit = unit.to(model.head.weight.dtype)
+    return unit * model.scale_deviation + model.scale_mean if model.has_scale else unit
+
+
+def _ask_forecaster(model: Forecaster, steps: int, batch: int, generator: torch.Generator) -> Asked:
+    lengths = torch.randint(1, steps + 1, (batch,), generator=generator)
+    sequences = _values(model, torch.randn(batch, steps, model.features or 1, generator=generator))
+    inside = (torch.arange(steps) < lengths.unsqueeze(1)).unsqueeze(2)
+    found = tuple(torch.where(inside, part, 0) for part in model.predict(sequences, lengths))
+    return Asked({"features": sequences, "lengths": lengths}, found)
 
 
 def _ask_tagger(model: Tagger, steps: int, batch: int, generator: torch.Generator) -> Asked:
@@ -165,6 +180,7 @@ _ASK: dict[type[nn.Module], Callable[[Any, int, int, torch.Generator], Asked]] =
     LanguageModel: _ask_language,
     SequenceClassifier: _ask_sequences,
     StepClassifier: _ask_sequences,
+    Forecaster: _ask_forecaster,
     Tagger: _ask_tagger,
     OrthogonalNetwork: _ask_orthogonal,
 }

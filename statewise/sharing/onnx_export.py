@@ -37,6 +37,7 @@ def export_onnx(model: nn.Module, path: Path | str, *, tolerance: float | None =
     LanguageModel           tokens (steps, batch); state_0, memory_0 and so on          log_probabilities, the states
     SequenceClassifier      tokens (batch, steps) or features with a width; lengths     logits (batch, classes)
     StepClassifier          the same                                                    logits (batch, steps, classes)
+    Forecaster              features (batch, steps, width); lengths                     mean, deviation of next values
     Tagger                  words, lengths, characters, word_lengths, context           emissions (batch, steps, tags)
     OrthogonalNetwork       sequences (steps, batch, inputs); state where it is drawn   scores
     ======================  ==========================================================  ==============================

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from statewise.errors import ExportError
 from statewise.heads import AdaptiveSoftmax, Head, MixtureOfSoftmaxes
+from statewise.heads.gaussian import Normal
 from statewise.layers import RecurrentLayer
-from statewise.models import LanguageModel, OrthogonalNetwork, SequenceClassifier, StepClassifier, Tagger
+from statewise.models import Forecaster, LanguageModel, OrthogonalNetwork, SequenceClassifier, StepClassifier, Tagger
+from statewise.models.parts import Parts
 from statewise.sharing.onnx_layer import LoopLayer
 
 Axes = dict[int, str]
@@ -83,13 +85,31 @@ def _log_prob(head: Head, features: Tensor) -> Tensor:
     return torch.cat(found, dim=-1)
 
 
-class ClassifierGraph(Network):
+class _Scaled(Network):
+    """A model that may take the mean of its training set off each feature, and divide by the deviation."""
+
+    def keep_scale(self, model: Parts) -> None:
+        """Take the scale of a model over, if it has one."""
+        self.scaled = model.has_scale
+        if model.has_scale:
+            self.register_buffer("scale_mean", model.scale_mean.detach().clone())
+            self.register_buffer("scale_deviation", model.scale_deviation.detach().clone())
+
+    def read(self, features: Tensor) -> Tensor:
+        """Features as the layer reads them."""
+        return (
+            (features - self.get_buffer("scale_mean")) / self.get_buffer("scale_deviation") if self.scaled else features
+        )
+
+
+class ClassifierGraph(_Scaled):
     """Tokens (batch, steps) or features (batch, steps, width) and lengths (batch); gives logits (batch, classes)."""
 
     def __init__(self, model: SequenceClassifier) -> None:
         super().__init__()
         self.embedding, self.head, self.layer = model.embedding, model.head, _loop(model.layer, "SequenceClassifier")
         self.readout = model.config.readout
+        self.keep_scale(model)
         self.start = model.start_id if model.tokens is not None and model.config.start_token else None
         self.end = model.end_id if model.tokens is not None else None
         name = "tokens" if model.tokens is not None else "features"
@@ -101,7 +121,7 @@ class ClassifierGraph(Network):
                 first = torch.full_like(lengths, self.start).unsqueeze(1)
                 sequences, lengths = torch.cat((first, sequences), dim=1), lengths + 1
             sequences = self.embedding(sequences)
-        entering = sequences.transpose(0, 1)
+        entering = self.read(sequences).transpose(0, 1)
         inside = torch.arange(entering.shape[0], device=entering.device).unsqueeze(1) < lengths
         # What lies beyond an end may be anything, NaN too.
         entering = torch.where(inside.unsqueeze(2), entering, 0)
@@ -118,24 +138,48 @@ class ClassifierGraph(Network):
         return torch.cat([part[-1] for part in parts], dim=1)
 
 
-class StepGraph(Network):
+class StepGraph(_Scaled):
     """Tokens or features and lengths; gives logits (batch, steps, classes), zero beyond a sequence's end."""
 
     def __init__(self, model: StepClassifier) -> None:
         super().__init__()
         self.embedding, self.head, self.layer = model.embedding, model.head, _loop(model.layer, "StepClassifier")
         self.readout = model.config.readout
+        self.keep_scale(model)
         name = "tokens" if model.tokens is not None else "features"
         self.inputs, self.outputs = {name: {0: "batch", 1: "steps"}, "lengths": {0: "batch"}}, ("logits",)
 
     def forward(self, sequences: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         inside = torch.arange(sequences.shape[1], device=lengths.device).unsqueeze(1) < lengths
-        entering = (sequences if self.embedding is None else self.embedding(sequences)).transpose(0, 1)
+        entering = self.read(sequences if self.embedding is None else self.embedding(sequences)).transpose(0, 1)
         entering = torch.where(inside.unsqueeze(2), entering, 0)
         zeros, memory = _zeros(self.layer, lengths.shape[0])
         walked = self.layer(entering, inside, zeros, memory)
         logits: Tensor = self.head(walked.bare if self.readout == "u" else walked.output)
         return (torch.where(inside.unsqueeze(2), logits, 0).transpose(0, 1),)
+
+
+class ForecasterGraph(_Scaled):
+    """Features (batch, steps, width) and lengths; gives mean and deviation of the next step after every step.
+
+    Both are in the units of the values, and zero beyond a sequence's end.
+    """
+
+    def __init__(self, model: Forecaster) -> None:
+        super().__init__()
+        self.head, self.layer, self.around = model.head, _loop(model.layer, "Forecaster"), model.config.around
+        self.keep_scale(model)
+        self.inputs = {"features": {0: "batch", 1: "steps"}, "lengths": {0: "batch"}}
+        self.outputs = ("mean", "deviation")
+
+    def forward(self, sequences: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        inside = (torch.arange(sequences.shape[1], device=lengths.device).unsqueeze(1) < lengths).unsqueeze(2)
+        entering = torch.where(inside, self.read(sequences).transpose(0, 1), 0)
+        zeros, memory = _zeros(self.layer, lengths.shape[0])
+        laws = Normal.of(self.head(self.layer(entering, inside.squeeze(2), zeros, memory).output))
+        laws = laws._replace(mean=laws.mean + entering) if self.around == "last" else laws
+        found = laws.in_units(self.get_buffer("scale_mean"), self.get_buffer("scale_deviation"))
+        return tuple(torch.where(inside, part, 0).transpose(0, 1) for part in found)
 
 
 class TaggerGraph(Network):
@@ -213,6 +257,7 @@ GRAPHS: dict[type[nn.Module], type[Network]] = {
     LanguageModel: LanguageGraph,
     SequenceClassifier: ClassifierGraph,
     StepClassifier: StepGraph,
+    Forecaster: ForecasterGraph,
     Tagger: TaggerGraph,
     OrthogonalNetwork: OrthogonalGraph,
 }

@@ -18,13 +18,20 @@ from statewise.models.saving import CONFIG, FORMAT
 from statewise.train.classify_folder import read_about, sizes_of
 from statewise.train.fit import TASK as LANGUAGE
 from statewise.train.fit import VOCABULARY
+from statewise.train.forecast_measure import FORECASTS
 from statewise.train.run import RunFolder
 from statewise.train.tag import TASK as TAGGER
 from statewise.train.tag_folder import read_lexicon
 from statewise.train.tasks import CLASSES, STEPS
 
 IMDB_WORDS = 400  # that the benchmark keeps of a review where nobody says how many
-_KINDS = {LANGUAGE: "LanguageModel", CLASSES.name: "SequenceClassifier", STEPS.name: "StepClassifier", TAGGER: "Tagger"}
+_KINDS = {
+    LANGUAGE: "LanguageModel",
+    CLASSES.name: "SequenceClassifier",
+    STEPS.name: "StepClassifier",
+    TAGGER: "Tagger",
+    FORECASTS.name: "Forecaster",
+}
 
 
 def is_run(folder: Path) -> bool:
@@ -33,6 +40,8 @@ def is_run(folder: Path) -> bool:
     Args:
         folder: that may have one.
     """
+    if not (folder / CONFIG).is_file():  # a pipe would be waited for, and a device read without end
+        return False
     try:
         found = read_json((folder / CONFIG).read_bytes())
     except (OSError, ValueError):
@@ -91,7 +100,9 @@ def _described(kind: str, told: Mapping[str, Any], best: Mapping[str, Any], run:
     else:
         about = read_about(run.path)
         sizes = {"tokens": None, "features": None, **sizes_of(about)}
-        built_for = {**sizes, "symbols": about["symbols"]} if kind == "SequenceClassifier" else sizes
+        built_for = {**sizes, "scaled": "mean" in about}
+        built_for |= {"symbols": about["symbols"]} if kind == "SequenceClassifier" else {}
+        built_for = {"features": sizes["features"]} if kind == "Forecaster" else built_for
         reading = _of_examples(about, source)
         # The temperature is that of the best epoch: a schedule may have gone on since.
         config["temperature"] = best["temperature"]
@@ -102,6 +113,8 @@ def _described(kind: str, told: Mapping[str, Any], best: Mapping[str, Any], run:
 def _of_examples(about: Mapping[str, Any], source: Mapping[str, Any]) -> Reading:
     """How a classifier's examples were read."""
     classes = tuple(about["classes"])
+    if about.get("kind") == "series":
+        return Reading(unit="numbers", features=tuple(about["features"]), classes=classes or None)
     if about["symbols"] is None:
         order = about.get("permutation")
         sizes = {"height": about["height"], "width": about["width"]}

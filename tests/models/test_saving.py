@@ -18,6 +18,7 @@ from contracts.saved import CONFIG, WEIGHTS, SavedContract, rewrite
 from statewise.errors import ExportError, ModelFolderError
 from statewise.models import (
     ClassifierConfig,
+    ForecastConfig,
     LanguageModel,
     LanguageModelConfig,
     Lexicon,
@@ -117,6 +118,69 @@ class TestClassifierOfPictures(SavedContract):
 
     def ask(self, model: Any) -> tuple[Tensor, ...]:
         return (model(torch.linspace(-1, 1, 8).view(2, 4, 1)),)
+
+
+#: Every regularizer of the recurrent stack that goes with the others.
+REGULAR: dict[str, Any] = {"dropout": 0.2, "locked": True, "recurrent_dropout": 0.1, "zoneout": 0.3}
+REGULAR |= {"weight_drop": 0.4, "state_noise": "gaussian", "gamma": 0.5}
+
+
+class TestRegularizedClassifier(SavedContract):
+    """With everything that acts in training, and zoneout, which acts in eval mode too, by its expectation."""
+
+    def build(self, seed: int) -> Saved:
+        config = ClassifierConfig(cell="lstm", hidden=8, layers=2, embedding_dropout=0.1, **REGULAR)
+        return drawn(config.build(tokens=3, classes=2), seed)
+
+    def ask(self, model: Any) -> tuple[Tensor, ...]:
+        return (model(torch.tensor([[0, 1, 2], [1, 1, 0]]), torch.tensor([3, 1])),)
+
+    def test_zoneout_acts_in_eval_mode_after_loading(self, kept: Path) -> None:
+        model: Any = statewise.load(kept)
+        plain: Any = ClassifierConfig(cell="lstm", hidden=8, layers=2, weight_drop=0.4).build(tokens=3, classes=2)
+        plain.load_state_dict(model.state_dict())
+        assert not torch.allclose(self.ask(model)[0], self.ask(plain.eval())[0], atol=1e-3)
+
+
+class TestClassifierOfNumbers(SavedContract):
+    """Which standardises what it reads by the scale of its training set."""
+
+    def build(self, seed: int) -> Saved:
+        model = ClassifierConfig(hidden=8, readout="h").build(features=2, classes=3)
+        model.standardise([20.0, -3.0], [2.0, 0.5])
+        model.reading = Reading(unit="numbers", features=("heat", "wind"), classes=("a", "b", "c"))
+        return drawn(model, seed)
+
+    def ask(self, model: Any) -> tuple[Tensor, ...]:
+        return (model(torch.linspace(-3, 20, 16).view(2, 4, 2)),)
+
+    def test_its_scale_and_the_names_of_its_features_are_kept(self, kept: Path) -> None:
+        model: Any = statewise.load(kept)
+        assert model.scale_mean.tolist() == [20.0, -3.0]
+        assert model.scale_deviation.tolist() == [2.0, 0.5]
+        assert model.reading.features == ("heat", "wind")
+
+
+class TestStepsOfNumbers(SavedContract):
+    def build(self, seed: int) -> Saved:
+        model = StepConfig(hidden=8, readout="u").build(features=1, classes=2)
+        model.standardise([5.0], [3.0])
+        return drawn(model, seed)
+
+    def ask(self, model: Any) -> tuple[Tensor, ...]:
+        return (model(torch.linspace(0, 9, 8).view(2, 4, 1)),)
+
+
+class TestForecaster(SavedContract):
+    def build(self, seed: int) -> Saved:
+        config = ForecastConfig(cell="lstm", hidden=8, layers=2, around="mean", **REGULAR)
+        model = config.build(features=2, mean=[20.0, -3.0], deviation=[2.0, 0.5])
+        model.reading = Reading(unit="numbers", features=("heat", "wind"))
+        return drawn(model, seed)
+
+    def ask(self, model: Any) -> tuple[Tensor, ...]:
+        paths = model.forecast(torch.ones(4, 2), steps=2, samples=3, generator=torch.Generator().manual_seed(0))
+        return (*model.predict(torch.linspace(-3, 20, 16).view(2, 4, 2)), paths.values)
 
 
 class TestStepClassifier(SavedContract):

@@ -17,6 +17,8 @@ from statewise import Zoneout
 from statewise.errors import ExportError
 from statewise.models import (
     ClassifierConfig,
+    ForecastConfig,
+    Forecaster,
     LanguageModel,
     LanguageModelConfig,
     Lexicon,
@@ -38,6 +40,19 @@ def _classifier(**settings: Any) -> SequenceClassifier:
     return ClassifierConfig(**{"hidden": 6, **settings}).build(tokens=3, classes=2)
 
 
+def _scaled(**settings: Any) -> SequenceClassifier:
+    model = ClassifierConfig(hidden=6, readout="h", **settings).build(features=2, classes=2)
+    model.standardise([20.0, -3.0], [2.0, 0.5])
+    return model
+
+
+def _forecaster(**settings: Any) -> Forecaster:
+    made = ForecastConfig(**{"hidden": 6, **settings})
+    return made.build(features=2, mean=[20.0, -3.0], deviation=[2.0, 0.5])
+
+
+_REGULAR: dict[str, Any] = {"dropout": 0.2, "locked": True, "recurrent_dropout": 0.1, "zoneout": 0.3}
+_REGULAR |= {"weight_drop": 0.4, "state_noise": "gaussian", "gamma": 0.5}
 _CELLS = ("gru", "rnn", "mgu", "lstm", "peephole", "rac", "multiplicative")
 #: What is exported in a full run: every cell, every head, every kind of readout.
 MODELS: dict[str, Any] = {
@@ -52,6 +67,10 @@ MODELS: dict[str, Any] = {
     "features": lambda: ClassifierConfig(cell="peephole", hidden=6, layers=2, readout="hc").build(
         features=3, classes=2
     ),
+    "numbers by a scale": _scaled,
+    "regularized": partial(_classifier, cell="lstm", layers=2, **_REGULAR),
+    "forecaster": partial(_forecaster, cell="lstm", layers=2, around="mean", **_REGULAR),
+    "forecaster of doubles": lambda: _forecaster(centroids=(3,)).double(),
     "reset before": lambda: StepConfig(reset_before=True, hidden=6).build(tokens=3, classes=2),
     "double": lambda: (
         StepConfig(cell="lstm", hidden=6, readout="u", centroids=(3,)).build(tokens=3, classes=2).double()
@@ -132,6 +151,29 @@ class TestGraph:
             with pytest.raises(ExportError):
                 export_onnx(other, tmp_path / name)
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old.onnx": b"old"}
+
+
+class TestNumbers:
+    """Models that standardise what they read by a scale of their own; zoneout acts in eval mode, by its expectation."""
+
+    def test_a_classifier_takes_values_as_they_are(self, tmp_path: Path) -> None:
+        model = _scaled(zoneout=0.3).eval()
+        export_onnx(model, tmp_path / "x.onnx")
+        values = torch.tensor([[[22.0, -3.5], [18.0, -2.0]]])
+        session = onnxruntime.InferenceSession(str(tmp_path / "x.onnx"))
+        (found,) = session.run(None, {"features": values.numpy(), "lengths": torch.tensor([2]).numpy()})
+        torch.testing.assert_close(torch.from_numpy(found), model(values).detach(), rtol=1e-4, atol=1e-5)
+
+    def test_a_forecaster_gives_laws_in_the_units_of_the_values(self, tmp_path: Path) -> None:
+        model = _forecaster()
+        export_onnx(model, tmp_path / "x.onnx")
+        session = onnxruntime.InferenceSession(str(tmp_path / "x.onnx"))
+        assert [each.name for each in session.get_outputs()] == ["mean", "deviation"]
+        values = torch.tensor([[[22.0, -3.5], [18.0, -2.0], [1e9, 1e9]]])
+        found = session.run(None, {"features": values.numpy(), "lengths": torch.tensor([2]).numpy()})
+        for one, other in zip(found, model.predict(values[:, :2]), strict=True):
+            torch.testing.assert_close(torch.from_numpy(one)[:, :2], other, rtol=1e-4, atol=1e-4)
+            assert not one[:, 2:].any()
 
 
 class TestRefused:

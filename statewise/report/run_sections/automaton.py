@@ -35,7 +35,7 @@ def automaton(run: Run) -> Section | None:
     Args:
         run: any; only classifiers of sequences have this section.
     """
-    if run.task != CLASSIFIER:
+    if run.task != CLASSIFIER or run.of_numbers:
         return None
     model = run.model
     assert isinstance(model, SequenceClassifier)

@@ -8,7 +8,7 @@ from typing import Any
 
 from statewise.report.html import Note, Section, Series, line_chart
 from statewise.report.html.pieces import Figure, Part
-from statewise.report.run_sections.run import Run
+from statewise.report.run_sections.run import FORECASTER, Run
 
 #: For each chart: its title, the name of its axis, and the fields of a record by the name of their line.
 _CHARTS: tuple[tuple[str, str, Mapping[str, tuple[str, ...]]], ...] = (
@@ -23,6 +23,7 @@ _CHARTS: tuple[tuple[str, str, Mapping[str, tuple[str, ...]]], ...] = (
         "share of errors",
         {"as it is": ("valid_error",), "at the nearest centroid": ("valid_argmax_error", "argmax_error")},
     ),
+    ("Squared error on validation data", "squared deviations", {"validation": ("valid_squared_error",)}),
     ("F1 on validation data", "F1", {"validation": ("valid_f1",)}),
 )
 
@@ -89,12 +90,19 @@ def _chart(runs: Sequence[Run], title: str, axis: str, fields: Mapping[str, tupl
 
 def _line(run: Run, keys: Sequence[str]) -> tuple[list[float], list[float]] | None:
     """The values that the epochs have under the first of the names that is there."""
-    for key in keys:
+    for key in (_renamed(run, key) for key in keys):
         held = [(record["epoch"], _number(record, key)) for record in run.epochs]
         held = [(epoch, value) for epoch, value in held if value is not None]
         if held:
             return [float(epoch) for epoch, _ in held], [float(value) for _, value in held if value is not None]
     return None
+
+
+def _renamed(run: Run, key: str) -> str:
+    """The name of a field in the records of a run: the error of a forecaster is no share of wrong answers."""
+    if run.task != FORECASTER:
+        return key
+    return {"valid_squared_error": "valid_error", "valid_error": "", "valid_argmax_error": ""}.get(key, key)
 
 
 def _number(record: Mapping[str, Any], key: str) -> float | None:

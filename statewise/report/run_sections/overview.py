@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from statewise.report.html import KeyFigure, KeyFigures, Note, Section, Terminal, shown
 from statewise.report.html.pieces import Part
-from statewise.report.run_sections.run import LANGUAGE, TAGGER, Run
+from statewise.report.run_sections.run import FORECASTER, LANGUAGE, TAGGER, Run
 from statewise.report.run_sections.words import counted, percent, wilson
 
 _CELLS = {cell: cell.upper() for cell in ("lstm", "gru", "mgu", "rnn", "rac")}
@@ -30,6 +31,10 @@ def network_of(run: Run) -> str:
         extras.append(f"{', '.join(map(str, model['centroids']))} centroids")
     if model.get("noise") and isinstance(model["noise"], str):
         extras.append(f"{model['noise']} noise {model.get('gamma') or 0:g}")
+    if model.get("state_noise"):
+        extras.append(f"{model['state_noise']} noise {model.get('gamma') or 0:g}")
+    if model.get("zoneout"):
+        extras.append(f"zoneout {model['zoneout']:g}")
     if model.get("orthogonal"):
         extras.append("orthogonal recurrence")
     cell = str(model.get("cell", "network"))
@@ -52,6 +57,8 @@ def score_of(run: Run) -> tuple[str, float] | None:
     name, last = list(tests.items())[-1]
     if run.task == TAGGER:
         return f"F1 on {name}", float(last["f1"])
+    if run.task == FORECASTER:
+        return f"error (RMSE) on {name}, in deviations of the training set", math.sqrt(float(last["error"]))
     return f"accuracy on {name}", 1.0 - float(last["error"])
 
 
@@ -66,6 +73,9 @@ def score_text(run: Run) -> str:
         return "not finished"
     if run.task == LANGUAGE:
         return f"{found[1]:.2f}"
+    if run.task == FORECASTER:
+        naive = math.sqrt(float(list(run.tests.values())[-1]["last_error"]))
+        return f"{found[1]:.4f} (the last value as the forecast: {naive:.4f})"
     if run.task == TAGGER:
         return percent(found[1])
     low, high = wilson(found[1], int(list(run.tests.values())[-1]["count"]))

@@ -12,11 +12,22 @@ from torch import nn
 
 from statewise.bounds import Certificate
 from statewise.errors import RunFolderError
-from statewise.train import RunFolder, fit, load_classifier, load_language_model, load_steps, load_tagger, tag
+from statewise.train import (
+    RunFolder,
+    fit,
+    load_classifier,
+    load_forecaster,
+    load_language_model,
+    load_steps,
+    load_tagger,
+    tag,
+)
+from statewise.train.forecast_measure import FORECASTS
 from statewise.train.tasks import CLASSES, STEPS
 
 #: What runs are of, as their folders say it.
 LANGUAGE, TAGGER, CLASSIFIER, STEP_CLASSIFIER = fit.TASK, tag.TASK, CLASSES.name, STEPS.name
+FORECASTER = FORECASTS.name
 
 
 @runtime_checkable
@@ -80,7 +91,7 @@ class Run:
 
     @property
     def task(self) -> str:
-        """What it is of: "language model", "classifier", "step classifier", "tagger"."""
+        """What it is of: "language model", "classifier", "step classifier", "tagger", "forecaster"."""
         return str(self.told.get("task", "unknown"))
 
     @property
@@ -106,6 +117,7 @@ class Run:
         if self.task == LANGUAGE:
             return load_language_model(self.folder)[0]
         loaders = {CLASSIFIER: load_classifier, STEP_CLASSIFIER: load_steps, TAGGER: load_tagger}
+        loaders |= {FORECASTER: load_forecaster}
         if self.task not in loaders:
             raise RunFolderError(where=str(self.folder), got=f"task {self.task!r}", wanted="a task that is known here")
         return loaders[self.task](self.folder)[0]
@@ -121,6 +133,11 @@ class Run:
                 remedy="statewise report reads them again.",
             )
         return self.sources.examples(self)
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether it is of numeric sequences, as ``statewise train series`` makes it."""
+        return bool(self.told.get("data", {}).get("kind") == "series")
 
     @property
     def classes(self) -> tuple[str, ...]:

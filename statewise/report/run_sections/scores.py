@@ -12,7 +12,8 @@ from statewise.data.span_scores import each_sentence
 from statewise.models import SequenceClassifier
 from statewise.report.html import Bar, Code, DataTable, Note, Section, bar_chart, reliability_chart, shown
 from statewise.report.html.pieces import Part
-from statewise.report.run_sections.run import CLASSIFIER, LANGUAGE, STEP_CLASSIFIER, TAGGER, Run
+from statewise.report.run_sections.forecasts import forecasts
+from statewise.report.run_sections.run import CLASSIFIER, FORECASTER, LANGUAGE, STEP_CLASSIFIER, TAGGER, Run
 from statewise.report.run_sections.words import percent, wilson
 from statewise.train.tag_folder import read_given, tagged_path
 
@@ -35,6 +36,8 @@ def scores(run: Run) -> Section:
         return _spans(run)
     if run.task in (CLASSIFIER, STEP_CLASSIFIER):
         return _accuracies(run)
+    if run.task == FORECASTER:
+        return forecasts(run)
     return Section("Scores", [Note(kind="missing", words=f"Nothing is known here of the task {run.task}.")])
 
 
