@@ -14,6 +14,7 @@ from statewise.commands.overview import overview, slip
 _REMEDIES: Mapping[int | None, str] = {
     errno.ENOSPC: "Make room, and type the command again; what was there before is whole, and --resume goes on.",
     errno.EDQUOT: "Make room, and type the command again; what was there before is whole, and --resume goes on.",
+    errno.EFBIG: "Make room, and type the command again; what was there before is whole, and --resume goes on.",
     errno.EACCES: "Name a place that you may use.",
     errno.EPERM: "Name a place that you may use.",
     errno.EROFS: "Name a place that can be written.",
@@ -35,14 +36,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     name, rest = chosen(words)
-    if name is None:
-        _no_command(words)
     try:
-        _run(name, COMMANDS[name], rest, own=arguments is None)
-        sys.stdout.flush()  # now, so that a reader who has gone is met here
+        try:
+            if name is None:
+                _no_command(words)
+            _run(name, COMMANDS[name], rest, own=arguments is None)
+        except SystemExit as ended:
+            _flush(told=bool(ended.code))
+            raise
+        _flush()
     except BrokenPipeError:
         _silence()
         sys.exit(1)  # whoever read the output has gone, as `head` does
+    except OSError as error:  # the output itself cannot be written: commands tell of other files
+        _silence()
+        _refuse(name or "", _told(error))
     except KeyboardInterrupt:
         sys.exit(130)  # what a shell reports for a program stopped by Ctrl-C
 
@@ -77,6 +85,20 @@ def _run(name: str, entry: Entry, words: list[str], *, own: bool) -> None:
         _refuse(name, _told(error))
     if as_json and found is not None:
         print(_json_text(found))
+
+
+def _flush(*, told: bool = False) -> None:
+    """Write what was printed now, so that a reader who has gone, or a disk that is full, is met here.
+
+    Args:
+        told: whether a message has been printed already, which stands for that of an error here too.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        if not told:
+            raise
+        _silence()
 
 
 def _no_command(words: list[str]) -> NoReturn:

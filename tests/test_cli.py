@@ -56,6 +56,37 @@ def test_the_doctor_tells_versions_engine_and_kernel() -> None:
     assert {"Python", "PyTorch", "machine", "cache"} <= facts.keys()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("typed", [["--help"], ["--version"]])
+def test_what_cannot_be_printed_is_told_once(typed: list[str]) -> None:
+    code = "import sys\nfrom statewise.cli import main\nmain(sys.argv[1:])\n"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *typed], stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False
+        )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("No space left on device. Make room") == 1
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_help_whose_reader_has_gone_ends_quietly() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = "import sys\nfrom statewise.cli import main\nmain(sys.argv[1:])\n"
+    with os.fdopen(writer, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "--help"], stdout=gone, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_file_that_may_not_grow_is_told_like_a_full_disk() -> None:
+    from statewise.cli import _told
+
+    assert "Make room" in _told(OSError(errno.EFBIG, "File too large", "said.txt"))
+
+
 def test_a_bad_argument_ends_a_process_with_code_2_and_a_message_without_a_traceback() -> None:
     done = call("demo", "--steps", "0")
     assert done.returncode == 2
