@@ -6,7 +6,6 @@ A process killed at any moment leaves the old file or the new one, never half of
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from statewise.errors import ArgumentError, RunFolderError, StatewiseError
+from statewise.files.strict_json import read_json
 
 _MODES = ("w", "wb")
 
@@ -83,16 +83,15 @@ def read_object(
     Traceback (most recent call last):
     statewise.errors.RunFolderError: nowhere.json: got No such file or directory, wanted settings as JSON.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would be waited for
+        raise error(where=str(path), got="no plain file", wanted=wanted, remedy=remedy)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path.read_text(encoding="utf-8"))
     except OSError as fault:
         got = fault.strerror or type(fault).__name__
         raise error(where=str(path), got=got, wanted=wanted, remedy=remedy) from fault
-    except ValueError as fault:  # no UTF-8, no JSON, or a number of thousands of digits
+    except ValueError as fault:  # no UTF-8, no JSON, too deep, a name twice, NaN, or a number of thousands of digits
         raise error(where=str(path), got=str(fault), wanted=wanted, remedy=remedy) from fault
-    except RecursionError:
-        got = "lists or objects nested too deep"
-        raise error(where=str(path), got=got, wanted=wanted, remedy=remedy) from None
     if not isinstance(found, dict):
         raise error(where=str(path), got=f"a {type(found).__name__}", wanted=wanted, remedy=remedy)
     return found

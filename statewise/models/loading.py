@@ -176,6 +176,8 @@ def _compare_config(folder: Path, document: Mapping[str, Any]) -> None:
     if not path.exists():
         return
     remedy = f"{WEIGHTS} has all that it says: remove {CONFIG}, or get the folder again."
+    if not path.is_file():  # a pipe would be waited for, and a device read without end
+        raise ModelFolderError(where=str(path), got="no plain file", wanted="settings as JSON", remedy=remedy)
     try:
         found = read_json(path.read_bytes())
     except ValueError as error:
