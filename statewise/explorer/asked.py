@@ -8,6 +8,7 @@ from typing import Any
 
 from statewise.errors import ArgumentError, DtypeError
 from statewise.explorer.disturbance import COLDEST, HOTTEST, LARGEST_SEED, MODES, MOST_DRAWS, NOISIEST, Setting
+from statewise.files import read_json
 
 MOST_TEXT = 8_000  # bytes of a text
 SHOWN = 80  # characters of what was got that an error repeats
@@ -30,15 +31,13 @@ class Asked:
 
     def __init__(self, body: bytes) -> None:
         try:
-            found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+            found = read_json(body.decode("utf-8"))
         except UnicodeDecodeError as error:
             raise BadJSONError(where="body", got=f"bytes that are no UTF-8 at {error.start}", wanted="JSON") from None
         except json.JSONDecodeError as error:
             raise BadJSONError(where="body", got=f"no JSON at character {error.pos}", wanted="a JSON object") from None
-        except RecursionError:
-            raise BadJSONError(where="body", got="JSON that is nested too deeply", wanted="a JSON object") from None
-        except ValueError:  # a whole number of thousands of digits
-            raise BadJSONError(where="body", got="a number out of reach", wanted="a JSON object") from None
+        except ValueError as error:  # too deep, a name twice, NaN, or a number out of reach
+            raise BadJSONError(where="body", got=str(error)[:SHOWN], wanted="a JSON object") from None
         if not isinstance(found, dict):
             raise BadJSONError(where="body", got=f"a JSON {type(found).__name__}", wanted="a JSON object")
         self._left: dict[str, Any] = found
@@ -121,10 +120,6 @@ class Asked:
         if name not in self._left and default is None:
             raise ArgumentError(where=name, got="nothing", wanted=wanted)
         return self._left.pop(name, default)
-
-
-def _refuse_constant(name: str) -> None:
-    raise BadJSONError(where="body", got=name, wanted="numbers that JSON has")
 
 
 def _short(value: Any) -> str:

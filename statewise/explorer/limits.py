@@ -126,14 +126,15 @@ class Work:
         """
         if self._under_way >= self._waiting:
             raise BusyError
-        future = asyncio.get_running_loop().run_in_executor(self._pool, task)
+        job = self._pool.submit(task)
+        future = asyncio.wrap_future(job)
         self._under_way += 1
         # A task that has begun cannot be stopped: it counts until it has ended, also where nobody waits for it.
         future.add_done_callback(self._ended)
         try:
             return await asyncio.wait_for(asyncio.shield(future), self._patience)
         except TimeoutError:
-            future.cancel()
+            job.cancel()  # not the future, which would end at once, whether its task has begun or not
             raise BusyError from None
 
     def _ended(self, future: asyncio.Future[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,8 +48,7 @@ class Neighbours:
         order = sorted(range(len(examples)), key=lambda place: len(examples[place].tokens))
         vectors: list[Tensor] = [torch.empty(0)] * len(examples)
         answers: list[Row] = [()] * len(examples)
-        for begin in range(0, len(order), BATCH):
-            places = order[begin : begin + BATCH]
+        for places in _batches(order, [len(example.tokens) for example in examples], subject):
             followed = subject.follow([examples[place].tokens for place in places], Setting())
             summary, given = subject.summary(followed), subject.answers(followed)
             for at, place in enumerate(places):
@@ -86,8 +85,8 @@ class Neighbours:
         losses, flips = torch.zeros(count, dtype=torch.double), torch.zeros(count, dtype=torch.double)
         sizes = sorted(range(count), key=lambda at: len(self.examples[asked[at]].tokens))
         calm = torch.zeros(count, dtype=torch.double)
-        for begin in range(0, count, BATCH):
-            places = sizes[begin : begin + BATCH]
+        lengths = [len(self.examples[place].tokens) for place in asked]
+        for places in _batches(sizes, lengths, self.subject, draws=draws):
             examples = [self.examples[asked[at]] for at in places]
             rows = [example.tokens for example in examples]
             before = self.subject.follow(rows, setting)
@@ -118,6 +117,18 @@ class Neighbours:
             "right": list(example.answer),
             "answer": list(self.answers[place]),
         }
+
+
+def _batches(order: Sequence[int], lengths: Sequence[int], subject: Subject, *, draws: int = 1) -> Iterator[list[int]]:
+    """Places in their order, by so many as are read at once; the longest of a batch comes last."""
+    batch: list[int] = []
+    for place in order:
+        if batch and len(batch) >= min(BATCH, subject.fitting(lengths[place] + 1) // draws):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
 
 
 def spread(size: int, count: int) -> list[int]:

@@ -23,6 +23,8 @@ Row = tuple[str, ...]
 EVERYTHING = ("states", "cells", "gates", "probabilities")
 #: Multiplications and additions that one request may cost: about half a second of one core.
 WORK = 2_000_000_000
+#: Probabilities of outcomes that are kept at once: as doubles, a quarter of a gigabyte. A vocabulary may be large.
+ROOM = 1 << 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +184,15 @@ class Subject(ABC):
         Args:
             steps: of each.
         """
-        return max(1, WORK // (2 * self.cost * max(1, steps)))
+        return max(1, min(WORK // (2 * self.cost * max(1, steps)), self.fitting(steps)))
+
+    def fitting(self, steps: int) -> int:
+        """How many sequences may be followed at once, by the memory that their outcomes take.
+
+        Args:
+            steps: of each.
+        """
+        return max(1, ROOM // (max(1, steps) * max(1, len(self.outcomes))))
 
     @property
     def temperature(self) -> float | None:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from statewise.errors import ArgumentError
 from statewise.explorer.classifying import ClassifierSubject
 from statewise.explorer.disturbance import Setting
 from statewise.explorer.machines import ShownMachine
@@ -61,6 +62,14 @@ def trace_of(
     calm = subject.follow([tokens], setting)
     disturbed: Disturbed | None = None
     if setting.noisy:
+        most = subject.fitting(len(tokens) + 1)
+        if setting.draws > most:
+            raise ArgumentError(
+                where="draws",
+                got=setting.draws,
+                wanted=f"at most {most} for {len(tokens)} tokens and {len(subject.outcomes):,} outcomes",
+                remedy="Ask for fewer draws, or explore a part of the text.",
+            )
         disturbed = Disturbed(followed=subject.follow([tokens] * setting.draws, setting, noisy=True), plain=calm)
     followed, row = (calm, 0) if disturbed is None or shown == 0 else (disturbed.followed, shown - 1)
     chosen = shown_outcomes(calm.shares[0])

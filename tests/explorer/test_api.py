@@ -181,7 +181,8 @@ def test_too_large_a_body_is_not_read(app: Any) -> None:
 @pytest.mark.parametrize("content", [
     b"", b"{", b"\xff\xfe", b'{"text": "\xc3\x28"}', b"[]", b'"text"', b"null", b"NaN", b"[" * 30_000,
     b'{"text": "0", "gamma": NaN}', b'{"text": "0", "gamma": -Infinity}',
-    b'{"text": "0", "seed": ' + b"9" * 5000 + b"}",
+    b'{"text": "0", "seed": ' + b"9" * 5000 + b"}", b'{"text": "0", "text": "1"}',
+    *(b'{"text": "0", "run": ' + b"[" * deep + b"]" * deep + b"}" for deep in (100, 900, 960, 980)),
 ])  # fmt: skip
 def test_what_is_no_json_object_is_refused(app: Any, content: bytes) -> None:
     refused(ask(app, "/api/trace", content=content), 400)
@@ -291,6 +292,28 @@ def test_work_has_an_end_to_its_patience() -> None:
         work.close()
 
     asyncio.run(impatient())
+
+
+def test_a_task_that_nobody_waits_for_counts_until_it_has_ended() -> None:
+    from threading import Event
+
+    from statewise.explorer.limits import BusyError
+
+    async def crowd() -> None:
+        work, going_on = Work(workers=1, waiting=1, patience=0.05), Event()
+        with pytest.raises(BusyError):
+            await work.do(lambda: going_on.wait(20))
+        asked = list[int]()
+        with pytest.raises(BusyError):
+            await work.do(lambda: asked.append(1))
+        going_on.set()
+        while work._under_way:
+            await asyncio.sleep(0.01)
+        assert asked == [], "what was refused is not done later"
+        assert await work.do(lambda: 7) == 7
+        work.close()
+
+    asyncio.run(crowd())
 
 
 def test_a_body_that_never_ends_is_given_up(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:

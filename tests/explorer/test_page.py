@@ -81,6 +81,15 @@ def test_the_address_loses_its_key_and_a_reload_keeps_it(browser: Any, server: S
         assert page.locator(".panel").count() == 2
 
 
+def test_a_place_on_the_page_is_not_taken_for_its_key(browser: Any, server: Served) -> None:
+    with opened(browser, server.url) as page:
+        page.locator(".skip").focus()
+        page.keyboard.press("Enter")
+        assert page.url.endswith("#panels")
+        page.reload()
+        page.wait_for_selector("body.ready:not(.lost)")
+
+
 def test_without_its_key_the_page_says_what_to_do(browser: Any, server: Served) -> None:
     context = browser.new_context()
     page = context.new_page()

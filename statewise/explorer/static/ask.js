@@ -3,8 +3,8 @@
 const KEY = "statewise-token";
 
 function ownToken() {
-  const given = decodeURIComponent(window.location.hash.slice(1));
-  if (given) {
+  const given = window.location.hash.slice(1);
+  if (/^[\w-]{32}$/.test(given)) { // else it is a place on the page, such as that of the link that skips to the networks
     window.sessionStorage.setItem(KEY, given);
     window.history.replaceState(null, "", window.location.pathname); // no longer to be read over a shoulder
   }
