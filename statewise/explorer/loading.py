@@ -10,6 +10,7 @@ from statewise.explorer.speaking import LanguageSubject
 from statewise.explorer.subjects import Subject
 from statewise.explorer.tagging import TaggerSubject
 from statewise.train import RunFolder, load_classifier, load_language_model, load_tagger
+from statewise.train.stored import as_written
 
 KINDS = ("classifier", "language model", "tagger")
 
@@ -29,11 +30,12 @@ def load_subject(folder: Path | str) -> Subject:
             remedy="statewise train classify, lm or tag makes one.",
         )
     name, task = place.resolve().name, RunFolder(place).config().get("task")
-    if task == "classifier":
-        model, told = load_classifier(place)
-        return ClassifierSubject(name, model, told)
-    if task == "language model":
-        return LanguageSubject(name, *load_language_model(place))
-    if task == "tagger":
-        return TaggerSubject(name, load_tagger(place)[0])
+    with as_written(place / "config.json", "the settings of a run"):
+        if task == "classifier":
+            model, told = load_classifier(place)
+            return ClassifierSubject(name, model, told)
+        if task == "language model":
+            return LanguageSubject(name, *load_language_model(place))
+        if task == "tagger":
+            return TaggerSubject(name, load_tagger(place)[0])
     raise RunFolderError(where=str(folder), got=f"a run of the task {task!r}", wanted=f"one of {', '.join(KINDS)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from statewise.errors import RunFolderError
+from statewise.files import read_object
 from statewise.report.html import Bar, Bullets, DataTable, Note, Section, Series, bar_chart, line_chart, shown
 from statewise.report.html.pieces import Part
 from statewise.report.run_sections.run import Run, read_run
 from statewise.sweep.capacity import RESULT
 from statewise.sweep.capacity_result import CapacityResult
 from statewise.sweep.capacity_table import COLUMNS
+from statewise.train.stored import as_written
 
 COMPARED, LINEUP = "compared.json", "lineup.json"
 
@@ -62,7 +63,8 @@ def read_folder(folder: Path, options: Mapping[str, Any], kinds: Sequence[Folder
     """
     for kind in KINDS if kinds is None else kinds:
         if kind.recognises(folder):
-            return kind.read(folder, options)
+            with as_written(folder, f"the files of a {kind.name} as they were written"):
+                return kind.read(folder, options)
     missing = "no such folder" if not folder.exists() else "a file" if folder.is_file() else "no config.json"
     raise RunFolderError(
         where=str(folder),
@@ -93,7 +95,7 @@ def _gains(folder: Path) -> list[Section]:
     written = folder / "results.json"
     if not written.exists():
         return []
-    document: Mapping[str, Any] = json.loads(written.read_text(encoding="utf-8"))
+    document = read_object(written, wanted="what a comparison has found, as JSON")
     parts: list[Part] = []
     for name, variants in document.items():
         if not isinstance(variants, Mapping) or not all(isinstance(each, Mapping) for each in variants.values()):
@@ -119,7 +121,7 @@ def _capacity(folder: Path, options: Mapping[str, Any]) -> Found:
         note = Note(kind="missing", words="The search has not ended, so there is no result yet.", command=command)
         says = "A search for capacities that has not ended."
         return Found(title=name, says=says, sections=[Section("Capacities", [note])])
-    result = CapacityResult.of(json.loads((folder / RESULT).read_text(encoding="utf-8")))
+    result = CapacityResult.of(read_object(folder / RESULT, wanted="what a search has found, as JSON"))
     table = DataTable(
         headings=COLUMNS, rows=result.rows(), caption="The largest value that each network solves", left=0
     )
@@ -149,7 +151,7 @@ def _capacity(folder: Path, options: Mapping[str, Any]) -> Found:
 def _lineup(folder: Path, options: Mapping[str, Any]) -> Found:
     """A comparison of ``statewise compare``: its verdict, its finalists, and the best run."""
     name = folder.resolve().name
-    document: Mapping[str, Any] = json.loads((folder / LINEUP).read_text(encoding="utf-8"))
+    document = read_object(folder / LINEUP, wanted="what a comparison has found, as JSON")
     result = document.get("result")
     best = folder / "best"
     runs = [read_run(best, name="best", **options)] if (best / "config.json").exists() else []
@@ -218,10 +220,10 @@ def _is_search(folder: Path) -> bool:
     if not (folder / "config.json").is_file():
         return False
     try:
-        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except ValueError:
+        told = read_object(folder / "config.json", wanted="settings")
+    except RunFolderError:
         return False
-    return isinstance(told, Mapping) and told.keys() >= {"like", "networks"}
+    return told.keys() >= {"like", "networks"}
 
 
 #: All kinds there are; a comparison and a search have a config.json too, so they are asked first.

@@ -16,7 +16,7 @@ from statewise.report.run_folders import Found, read_folder
 from statewise.report.run_sections import SECTIONS, Run, SectionKind, Sources, sections_of
 from statewise.report.run_sections.curves import overlaid
 from statewise.report.run_sections.overview import headline, network_of, score_of, score_text
-from statewise.report.run_sections.run import LANGUAGE
+from statewise.report.run_sections.run import FORECASTER, LANGUAGE
 
 _LIBRARY = "@software{statewise,\n  title   = {statewise},\n  version = {%s}\n}"
 
@@ -124,7 +124,7 @@ def _ranked(runs: Sequence[Run]) -> tuple[list[Run], str] | None:
     measures = {(run.task, score[0]) for run, score in scored}
     if len(measures) != 1 or len(scored) < 2:
         return None
-    lower = scored[0][0].task == LANGUAGE
+    lower = scored[0][0].task in (LANGUAGE, FORECASTER)
     best = (min if lower else max)(score for _, (_, score) in scored)
     return [run for run, (_, score) in scored if score == best], scored[0][1][0]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from commands.typing_commands import Typed
 
 
@@ -44,3 +46,19 @@ def test_what_is_no_run_is_refused(refused: Typed, tmp_path: Path) -> None:
     said = refused("report", str(tmp_path / "empty"))
     assert "no config.json" in said
     assert "statewise train" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("lineup.json", "{"),
+        ("lineup.json", '{"result": {"lines": 3}}'),
+        ("lineup.json", '{"result": {"lines": [{"scores": {"accuracy": "x"}}], "metrics": [{"name": "accuracy"}]}}'),
+        ("compared.json", "{"),
+    ],
+)
+def test_a_damaged_comparison_is_a_message(refused: Typed, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "several").mkdir()
+    (tmp_path / "several" / name).write_text(text)
+    assert "several" in refused("report", "several", "--out", "page.html")
+    assert not (tmp_path / "page.html").exists()

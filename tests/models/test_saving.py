@@ -85,12 +85,14 @@ class TestLanguageModel(SavedContract):
 
 
 class TestMixture(SavedContract):
-    """Layers of two widths, a mixture, nothing tied."""
+    """Layers of two widths, a mixture, nothing tied, units that are kept."""
 
     huge = ({"experts": 1 << 62}, {"hidden": [1 << 62, 1 << 62]})
 
     def build(self, seed: int) -> Saved:
-        return drawn(LanguageModelConfig(hidden=(8, 6), head="mixture", experts=3, tied=False).build(20), seed)
+        kept: dict[str, Any] = {"zoneout": 0.2, "zoneout_memory": 0.1, "recurrent_dropout": 0.1, "locked": True}
+        config = LanguageModelConfig(hidden=(8, 6), head="mixture", experts=3, tied=False, **kept)
+        return drawn(config.build(20), seed)
 
     def ask(self, model: LanguageModel) -> tuple[Tensor, ...]:
         return (model(torch.arange(18).view(6, 3))[0],)
@@ -217,7 +219,8 @@ class TestTagger(SavedContract):
 class TestTaggerWithGivenVectors(SavedContract):
     def build(self, seed: int) -> Saved:
         vectors = torch.randn(len(LEXICON.words), 5, generator=torch.Generator().manual_seed(seed))
-        config = TaggerConfig(cell="gru", hidden=8, head="softmax", characters=0)
+        kept: dict[str, Any] = {"zoneout": 0.2, "weight_drop": 0.3, "noise": "gaussian", "gamma": 0.1, "centroids": 3}
+        config = TaggerConfig(cell="gru", hidden=8, head="softmax", characters=0, **kept)
         return drawn(config.build(LEXICON, vectors=vectors, context=3), seed)
 
     def ask(self, model: Any) -> tuple[Tensor, ...]:

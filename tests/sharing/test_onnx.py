@@ -76,6 +76,7 @@ MODELS: dict[str, Any] = {
         StepConfig(cell="lstm", hidden=6, readout="u", centroids=(3,)).build(tokens=3, classes=2).double()
     ),
     "language model": lambda: LanguageModelConfig(hidden=(6, 6), weight_drop=0.5, noise="gaussian", gamma=0.3).build(9),
+    "kept units": lambda: LanguageModelConfig(hidden=(6,), zoneout=0.3, zoneout_memory=0.1).build(9),
     "circuit": lambda: LanguageModelConfig(cell="rac", hidden=(6, 6)).build(9),
     "mixture": lambda: LanguageModelConfig(hidden=(6, 5), head="mixture", experts=3).build(9),
     "adaptive": lambda: LanguageModelConfig(hidden=(8,), head="adaptive", tied=False).build(300),
@@ -83,6 +84,7 @@ MODELS: dict[str, Any] = {
     "softmax tagger": lambda: TaggerConfig(hidden=5, head="softmax", characters=0).build(
         _LEXICON, vectors=torch.ones(2, 4), context=3
     ),
+    "regularized tagger": lambda: TaggerConfig(hidden=5, zoneout=0.2, weight_drop=0.3, centroids=3).build(_LEXICON),
     "orthogonal": lambda: OrthogonalNetwork(3, 2, 6, 2),
     "full capacity": lambda: OrthogonalNetwork(3, 2, 6, update="full-capacity", initial_state="learned"),
 }

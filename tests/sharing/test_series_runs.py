@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from statewise.commands.report_sources import CommandSources
 from statewise.errors import RunFolderError
 from statewise.explorer import load_subject
 from statewise.models import Forecaster, SequenceClassifier
+from statewise.report.run_page import _ranked
 from statewise.report.run_sections import read_run, sections_of
 from statewise.train import load_classifier, load_forecaster
 
@@ -88,6 +91,17 @@ class TestSeriesRun:
                 statewise.load(tmp_path)
             with pytest.raises(RunFolderError, match=r"examples\.json"):
                 KINDS[target][1](tmp_path)
+
+
+def test_of_two_forecasters_that_of_the_smaller_error_is_the_best(runs: Path, tmp_path: Path) -> None:
+    worse = Path(shutil.copytree(runs / "next", tmp_path / "worse"))
+    *epochs, last = (worse / "metrics.jsonl").read_text().splitlines()
+    record = json.loads(last)
+    record["valid"]["error"] *= 4
+    (worse / "metrics.jsonl").write_text("\n".join([*epochs, json.dumps(record), ""]))
+    found = _ranked([read_run(worse), read_run(runs / "next")])
+    assert found is not None
+    assert [run.name for run in found[0]] == ["next"]
 
 
 def test_a_page_of_a_forecaster_says_errors_and_no_accuracy(runs: Path, tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from statewise.bounds import Certificate
 from statewise.errors import StatewiseError
+from statewise.files import read_object
 from statewise.report.html import Bar, Bullets, DataTable, Disclosure, Note, Section, Strong, bar_chart, shown
 from statewise.report.html.pieces import Part
 from statewise.report.run_sections.run import CLASSIFIER, Run
@@ -31,7 +31,7 @@ def certificate(run: Run) -> Section | None:
     command = f"statewise certify {shlex.quote(str(run.folder))} --iid"
     written = run.folder / WRITTEN
     if written.exists() and not run.iid:
-        document = json.loads(written.read_text(encoding="utf-8"))
+        document = read_object(written, wanted="a certificate that statewise certify has written")
         return Section(_TITLE, told(document), prose=f"As {WRITTEN} in the folder of the run has it.")
     if not run.iid:
         words = (
