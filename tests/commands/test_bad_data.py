@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -324,26 +325,40 @@ def test_standard_input_that_is_closed_or_empty_is_told(runs: dict[str, Path], t
         assert "Traceback" not in ended.stderr
 
 
+@pytest.fixture
+def open_to_others() -> Iterator[Path]:
+    """A folder that other users may look into, which those of pytest are not."""
+    with tempfile.TemporaryDirectory() as made:
+        place = Path(made).resolve()
+        place.chmod(0o755)
+        for above in place.parents:
+            if above.stat().st_mode & 0o001 == 0:
+                pytest.skip("the folder of temporary files is closed to others")
+        yield place
+
+
 _AS_NOBODY = "import os\nos.setgid(65534)\nos.setuid(65534)\n"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to become another user")
-def test_a_file_or_a_folder_without_rights_is_named(tmp_path: Path) -> None:
+def test_a_file_or_a_folder_without_rights_is_named(open_to_others: Path) -> None:
     name, text, options = _KINDS["lm"]
+    tmp_path = open_to_others
     (tmp_path / name).write_text(text)
-    tmp_path.chmod(0o755)
-    for above in tmp_path.parents:
-        if above.stat().st_mode & 0o001 == 0:
-            pytest.skip("the folder of temporary files is closed to others")
     (tmp_path / "cache").mkdir(mode=0o777)
     (tmp_path / "cache").chmod(0o777)
     (tmp_path / "secret.txt").write_text(text)
     (tmp_path / "secret.txt").chmod(0o600)
-    file = program(
-        "train", "lm", "--data", "secret.txt", "--out", "cache/new", *options, before=_AS_NOBODY, cwd=tmp_path
-    )
-    folder = program("train", "lm", "--data", name, "--out", "new", *options, before=_AS_NOBODY, cwd=tmp_path)
+
+    def as_nobody(data: str, out: str, warm: str) -> subprocess.CompletedProcess[str]:
+        """The command by another user, who may not be able to read Python itself: all is imported by a run before."""
+        first = ["train", "lm", "--data", name, "--out", warm, *options]
+        own = f"os.environ['XDG_CACHE_HOME'] = {str(tmp_path / 'cache')!r}\n"
+        before = f"from statewise.cli import main\nmain({first!r})\n{_AS_NOBODY}{own}"
+        return program("train", "lm", "--data", data, "--out", out, *options, before=before, cwd=tmp_path)
+
+    file, folder = as_nobody("secret.txt", "cache/new", "first"), as_nobody(name, "new", "second")
     for ended, named in ((file, "secret.txt"), (folder, "new")):
         assert ended.returncode == 2, ended.stderr
         assert named in ended.stderr
