@@ -111,9 +111,6 @@ def read_about(folder: Path) -> dict[str, Any]:
         if name not in found or not fits(found[name]):
             got = repr(found[name]) if name in found else "nothing"
             raise RunFolderError(where=f"{path}, field {name!r}", got=got, wanted=wanted)
-    if found.get("kind") == "series" and not len(found["features"]) == len(found["mean"]) == len(found["deviation"]) > 0:
-        got = f"{len(found['features'])} features, {len(found['mean'])} means, {len(found['deviation'])} deviations"
-        raise RunFolderError(where=str(path), got=got, wanted="a mean and a deviation for each feature")
     return found
 
 
