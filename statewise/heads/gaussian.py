@@ -16,7 +16,7 @@ from statewise.heads.likelihoods import Gaussian, widened
 #: Below it a deviation does not go: the likelihood of what is foretold exactly has no bound.
 LEAST = 1e-3
 #: What makes softplus 1.
-_UNIT = math.log(math.e - 1)
+UNIT = math.log(math.e - 1)
 
 
 class Normal(NamedTuple):
@@ -46,7 +46,7 @@ class Normal(NamedTuple):
         if scores.shape[-1] % 2:
             raise ShapeError(where="Normal.of", got=tuple(scores.shape), wanted="(..., 2 outputs)")
         mean, width = widened(scores).chunk(2, dim=-1)
-        return cls(mean, softplus(width + _UNIT) + LEAST)
+        return cls(mean, softplus(width + UNIT) + LEAST)
 
     def log_prob(self, observed: Float[Tensor, "*rows outputs"]) -> Float[Tensor, "*rows"]:
         """The log-density of what was observed, summed over the outputs.

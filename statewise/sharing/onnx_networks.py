@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from statewise.errors import ExportError
 from statewise.heads import AdaptiveSoftmax, Head, MixtureOfSoftmaxes
-from statewise.heads.gaussian import Normal
+from statewise.heads.gaussian import LEAST, UNIT, Normal
 from statewise.layers import RecurrentLayer
 from statewise.models import Forecaster, LanguageModel, OrthogonalNetwork, SequenceClassifier, StepClassifier, Tagger
 from statewise.models.parts import Parts
@@ -171,15 +171,24 @@ class ForecasterGraph(_Scaled):
         self.keep_scale(model)
         self.inputs = {"features": {0: "batch", 1: "steps"}, "lengths": {0: "batch"}}
         self.outputs = ("mean", "deviation")
+        # As tensors: a number in a graph has single precision.
+        for name, value in (("unit", UNIT), ("least", LEAST)):
+            self.register_buffer(name, torch.tensor(value, dtype=model.head.weight.dtype))
 
     def forward(self, sequences: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         inside = (torch.arange(sequences.shape[1], device=lengths.device).unsqueeze(1) < lengths).unsqueeze(2)
         entering = torch.where(inside, self.read(sequences).transpose(0, 1), 0)
         zeros, memory = _zeros(self.layer, lengths.shape[0])
-        laws = Normal.of(self.head(self.layer(entering, inside.squeeze(2), zeros, memory).output))
+        laws = self._normal(self.head(self.layer(entering, inside.squeeze(2), zeros, memory).output))
         laws = laws._replace(mean=laws.mean + entering) if self.around == "last" else laws
         found = laws.in_units(self.get_buffer("scale_mean"), self.get_buffer("scale_deviation"))
         return tuple(torch.where(inside, part, 0).transpose(0, 1) for part in found)
+
+    def _normal(self, scores: Tensor) -> Normal:
+        """What :meth:`Normal.of` gives; onnxruntime has no softplus of double precision, but all it is made of."""
+        mean, width = scores.chunk(2, dim=-1)
+        width = width + self.get_buffer("unit")
+        return Normal(mean, width.relu() + (1 + (-width.abs()).exp()).log() + self.get_buffer("least"))
 
 
 class TaggerGraph(Network):
