@@ -79,9 +79,9 @@ def _glance(shown: Shown) -> Section:
             note=f"proved with {1 - learnt.trust[0].delta:.0%} confidence",
         ),
         KeyFigure(
-            value=f"{best.test.nll / plain.test.nll - 1:+.0%}",
-            label=f"is the loss of {best.name} on new data",
-            note=f"{best.test.nll:.2f} nats; the plain LSTM has {plain.test.nll:.2f}",
+            value=f"{best.test.nll:.2f} : {plain.test.nll:.2f}",
+            label="nats are lost on a label of new data",
+            note=f"{best.name} : plain LSTM, from a hundred sequences",
         ),
     ]
     return Section("At a glance", [KeyFigures(figures)])
