@@ -35,7 +35,7 @@ def model_card(model: Saved, *, repo_id: str = "FOLDER", licence: str | None = N
 
     >>> from statewise.models import ClassifierConfig
     >>> card = model_card(ClassifierConfig(hidden=8).build(tokens=2, classes=2), repo_id="me/words", licence="mit")
-    >>> print(card.splitlines()[1], "|", card.splitlines()[8])
+    >>> print(card.splitlines()[1], "|", next(line for line in card.splitlines() if line.startswith("# ")))
     library_name: statewise | # words
     """
     kind = kind_of(model)

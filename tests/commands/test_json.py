@@ -92,11 +92,14 @@ def test_ctrl_c_leaves_a_run_that_goes_on_and_says_how(arguments: list[str], tmp
     hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # also where it was ignored
     command = [sys.executable, "-c", f"{hearing}; from statewise.cli import main; main()"]
     words = [*command, *arguments, "--device", "cpu", "--out", "run"]
-    run = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert run.stdout is not None
-    next(line for line in run.stdout if line.startswith("epoch 1/"))  # ends with an error where there is none
-    run.send_signal(signal.SIGINT)
-    said, errors = run.communicate(timeout=120)
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        try:
+            assert run.stdout is not None
+            next(line for line in run.stdout if line.startswith("epoch 1/"))  # an error where there is none
+            run.send_signal(signal.SIGINT)
+            said, errors = run.communicate(timeout=120)
+        finally:
+            run.kill()  # what has ended does not mind
     assert run.returncode == 130, errors
     assert "Traceback" not in errors
     way = next(line.strip() for line in said.splitlines() if "--resume" in line).split()
