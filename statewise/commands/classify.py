@@ -19,7 +19,7 @@ from statewise.commands.for_certificate import ForCertificate, asked_for, callba
 from statewise.commands.going_on import refuse_taken, told_before
 from statewise.commands.judged import tell_sets
 from statewise.commands.labelled import FILES, MADE, UNITS, WORDS, Labelled, read_examples
-from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, absolute, command_parser, find_device, one_thread
 from statewise.commands.way_on import way_on
 from statewise.data import Images
 from statewise.data.images import BY
@@ -154,8 +154,8 @@ def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in found.items() if value}
     for name in ("data", "valid"):
         if name in found:
-            found[name] = _absolute(found[name])
-    return {**found, **({"test": [_absolute(each) for each in found["test"]]} if "test" in found else {})}
+            found[name] = absolute(found[name])
+    return {**found, **({"test": [absolute(each) for each in found["test"]]} if "test" in found else {})}
 
 
 def config_of(asked: Any, there: Mapping[str, Any], examples: Labelled) -> ClassifierConfig:
@@ -203,11 +203,6 @@ def _there(asked: Any) -> dict[str, Any]:
     if not asked.out:
         raise ArgumentError(where="--resume", got="no --out", wanted="the folder of the run: --out runs/NAME")
     return told_before(Path(asked.out))
-
-
-def _absolute(name: str) -> str:
-    place = Path(name).expanduser()
-    return str(place.resolve()) if place.is_file() else name
 
 
 def _tell(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from rich.console import Console
 
 from statewise.commands.compare_table import drawn, next_steps, print_comparison, table_of
 from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, split_list
+from statewise.commands.way_on import way_on
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.lineup import Asked, Comparison, Told, compare_on, go_on, recognise, registry
@@ -109,13 +108,13 @@ def run(arguments: Any, console: Console) -> dict[str, Any]:
     options: dict[str, Any] = {"workers": arguments.workers, "device": find_device(arguments.device), "console": told}
     if arguments.resume:
         folder = _folder_to_resume(arguments)
-        with _way_on(folder, console if told is not None else None):
+        with way_on("statewise compare", folder, told, told=STATE):
             found = go_on(folder, **options)
     else:
         asked, why = asked_of(arguments)
         folder = Path(arguments.out or f"runs/compare-{_name(asked.data)}").expanduser()
         say(told, f"{asked.data}: {IN_WORDS[asked.kind]}, since {why}; in {folder}")
-        with _way_on(folder, console if told is not None else None):
+        with way_on("statewise compare", folder, told, told=STATE):
             found = compare_on(asked, folder, why=why, **options)
     _keep(found)
     _tell(found, console, next_too=not arguments.quiet)
@@ -184,17 +183,6 @@ def _folder_to_resume(arguments: Any) -> Path:
 
 def _name(data: str) -> str:
     return Path(data).name.partition(".")[0] or "data"
-
-
-@contextmanager
-def _way_on(folder: Path, console: Console | None) -> Iterator[None]:
-    """A region in which Ctrl-C says how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if (folder / STATE).exists():
-            say(console, f"Stopped. Go on:\n  statewise compare --resume --out {shlex.quote(str(folder))}")
-        raise
 
 
 def _keep(found: Comparison) -> None:

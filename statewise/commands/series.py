@@ -17,7 +17,7 @@ from statewise.commands.fields import add_fields, from_fields
 from statewise.commands.judged import tell_sets
 from statewise.commands.series_sets import READING, TARGETS, WINDOW, SeriesSets, add_reading, read_sets
 from statewise.commands.series_told import tell_forecasts
-from statewise.commands.shared import DEVICE, JSON, check_new, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, absolute, check_new, command_parser, find_device, one_thread
 from statewise.commands.way_on import way_on
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import ClassifierConfig, ForecastConfig
@@ -124,8 +124,8 @@ def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in found.items() if value is not None}
     for name in ("data", "valid"):
         if name in found:
-            found[name] = _absolute(found[name])
-    return {**found, **({"test": [_absolute(each) for each in found["test"]]} if "test" in found else {})}
+            found[name] = absolute(found[name])
+    return {**found, **({"test": [absolute(each) for each in found["test"]]} if "test" in found else {})}
 
 
 def config_of(asked: Any, there: Mapping[str, Any], target: str) -> Config:
@@ -175,11 +175,6 @@ def _there(asked: Any) -> dict[str, Any]:
         got, remedy = f"a run of the task {told.get('task')!r}", "Name another folder (--out)."
         raise RunFolderError(where=asked.out, got=got, wanted="a run of statewise train series", remedy=remedy)
     return told
-
-
-def _absolute(name: str) -> str:
-    place = Path(name).expanduser()
-    return str(place.resolve()) if place.is_file() else name
 
 
 def _tell(

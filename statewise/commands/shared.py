@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import SUPPRESS, Action, HelpFormatter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +15,7 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from statewise.data import Corpus, TokenStream, Vocabulary, corpus, find_data_set, read_corpus, sample_corpus
+from statewise.engine.threads import one_thread as one_thread
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import LanguageModel
 from statewise.train.fit import load_language_model
@@ -79,22 +79,6 @@ def command_parser(description: str, *examples: str) -> ArgumentParser:
     """
     shown = "\n  ".join([_EXAMPLES, *examples]) if examples else None
     return Parser(description=description, epilog=shown, formatter_class=PlainHelp, allow_abbrev=False)
-
-
-@contextmanager
-def one_thread(wanted: bool = True) -> Iterator[None]:
-    """A region on one thread: networks of a few units gain nothing from more.
-
-    Args:
-        wanted: whether it shall be so.
-    """
-    before = torch.get_num_threads()
-    if wanted:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -250,3 +234,18 @@ def own_console(*, stderr: bool = False) -> Console:
     console = Console(quiet=quiet, stderr=stderr)
     wide = console.is_terminal or "COLUMNS" in os.environ
     return console if wide else Console(quiet=quiet, stderr=stderr, width=WIDE)
+
+
+def absolute(named: Any) -> Any:
+    """Names of files, wherever they are read again; all else, such as the name of a task, as it is.
+
+    Args:
+        named: a name, or a list of them.
+
+    >>> absolute("tomita:4"), absolute(["sample"])
+    ('tomita:4', ['sample'])
+    """
+    if isinstance(named, list):
+        return [absolute(each) for each in named]
+    place = Path(named).expanduser()
+    return str(place.resolve()) if place.is_file() else named

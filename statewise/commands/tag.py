@@ -16,7 +16,7 @@ from statewise.commands.as_json import result_of
 from statewise.commands.compare import COMPARED, asked_before
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
-from statewise.commands.shared import DEVICE, JSON, check_new, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, absolute, check_new, command_parser, find_device, one_thread
 from statewise.commands.tag_compare import VARIANTS, compare_mixing
 from statewise.commands.tagged import ENCODING, FILES, Tagged, add_reading, find_vectors, read_sets
 from statewise.commands.way_on import way_on
@@ -106,7 +106,10 @@ def run(asked: Any, console: Console) -> dict[str, Any]:
     options |= {"device": device, "resume": asked.resume, "source": source}
     say(told, describe_run(config, settings, sets, device, folder, vectors))
     few = device.type == "cpu" and config.hidden <= SMALL
-    with one_thread(few), way_on("statewise train tag", folder, console, compared=COMPARED if asked.compare else None):
+    command, kept = (
+        ("statewise train tag --compare", COMPARED) if asked.compare else ("statewise train tag", "config.json")
+    )
+    with one_thread(few), way_on(command, folder, console, told=kept):
         if asked.compare:
             options |= {"mixed": mixed, "told": told, "drawn": asked.tensorboard}
             found = compare_mixing(config, settings, sets, folder, console=console, **options)
@@ -164,7 +167,7 @@ def source_of(asked: Any, there: Mapping[str, Any]) -> dict[str, Any]:
             wanted="tagged sentences",
             remedy="Name a file with a word and its tag a line; --data sample takes synthetic ones.",
         )
-    return {name: _absolute(value) if name in _PLACES else value for name, value in found.items()}
+    return {name: absolute(value) if name in _PLACES else value for name, value in found.items()}
 
 
 def refuse_idle(asked: Any, config: TaggerConfig, settings: TaggerSettings, *, vectors: bool) -> None:
@@ -223,13 +226,6 @@ def describe_run(
         words = {word for each in sets.all for sentence in each.sentences for word in sentence}
         known = f"; vectors for {sum(vectors.lookup(word) >= 0 for word in words):,} of {len(words):,} words"
     return f"{sets.name}: {sizes}; {kinds}{known}\n{network}{mixed}; {settings.epochs} epochs on {device}, in {folder}"
-
-
-def _absolute(named: Any) -> Any:
-    if isinstance(named, list):
-        return [_absolute(each) for each in named]
-    place = Path(named).expanduser()
-    return str(place.resolve()) if place.is_file() else named
 
 
 def _there(asked: Any) -> dict[str, Any]:

@@ -78,10 +78,10 @@ def run(asked: Any, console: Console) -> dict[str, Any]:
     folder = _folder(asked, corpus)
     told = None if asked.quiet else console
     options: dict[str, Any] = {"device": device, "resume": asked.resume, "source": source}
-    region = way_on("statewise train lm", folder, console, compared=COMPARED if asked.compare else None)
+    region = way_on("statewise train lm", folder, console)
     if asked.compare:
         drawn = {"tensorboard": asked.tensorboard}
-        with region:
+        with way_on("statewise train lm --compare", folder, console, told=COMPARED):
             found = compare(config, settings, corpus, folder, console=console, told=told, **drawn, **options)
         return result_of(folder, within=found)
     check_new(folder, asked.resume)

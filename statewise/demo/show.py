@@ -17,6 +17,7 @@ from statewise.demo.networks import NETWORKS, STEPS, Outcome, train
 from statewise.demo.remembering import Remembered, architecture, remembered
 from statewise.demo.tagging import CLASSES, LENGTH, Score, best_possible, tagging
 from statewise.demo.telling import tell
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError
 from statewise.memory.advise import Advised
 from statewise.memory.certificate import GenericRank
@@ -77,7 +78,7 @@ def run(
     page.parent.mkdir(parents=True, exist_ok=True)
     load_native()  # now, since compiling takes a while and says so: not into the progress bars
     began = time.monotonic()
-    with _one_thread(), torch.random.fork_rng(devices=[]):  # weights that are replaced at once are drawn too
+    with one_thread(), torch.random.fork_rng(devices=[]):  # weights that are replaced at once are drawn too
         learnt = read_a_language(seed, epochs, console)
         rank, advised = architecture()
         measured = remembered(learnt.automaton.model), remembered(learnt.plain)
@@ -163,14 +164,3 @@ def _bars(console: Console) -> Iterator[Callable[[str, int, int, str], None]]:
             progress.update(bars[what], completed=done, total=total, now=now)
 
         yield show
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Run on one thread: for networks this small others cost more than they give, most of all on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

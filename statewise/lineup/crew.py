@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError, RunFolderError, StatewiseError
 from statewise.lineup.jobs import Job, Report, perform
 from statewise.sweep.workers import GRACE, SPAWN, cores, death_of, end_with_master, interrupts_wait
@@ -64,7 +65,7 @@ class Crew:
         """
         if min(self.workers, len(jobs)) <= 1:
             for job in jobs:
-                with _one_thread():
+                with one_thread():
                     report = self._work(job, self.device)
                 yield job, report
             return
@@ -181,13 +182,3 @@ def _serve(line: Connection, work: Work, device: str) -> None:
             except Exception:
                 said = " ".join(traceback.format_exc().split())
             line.send(said)
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
