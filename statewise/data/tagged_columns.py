@@ -53,7 +53,8 @@ def column_sentences(
         path: the file, plain or compressed.
         token: the column of the tokens, from 0; from the end where it is negative.
         tag: the column of the tags; None if they are not wanted.
-        documents: ``"drop"`` leaves lines of ``-DOCSTART-`` out, ``"keep"`` has each as a sentence with the tag O.
+        documents: ``"drop"`` leaves out the lines of ``-DOCSTART-`` that begin a document, ``"keep"`` has each as a
+            sentence with the tag O. Within a sentence it is a word.
         comments: whether lines that begin with ``#`` are comments; with tabs only those that have none.
         dependencies: whether the columns are those of CoNLL-U, where ranges of words and empty nodes are rows, too.
 
@@ -69,7 +70,7 @@ def column_sentences(
         if dependencies and _NO_WORD.match(content):
             continue
         blank = not content.strip(" \t")
-        document = not blank and DOCUMENT in content and DOCUMENT in _BLANKS.split(content)
+        document = not blank and DOCUMENT in content and reader.begins_document(content, begins=not rows)
         if not blank and not document:
             rows.append((line, *reader.row(line, content)))
             continue
@@ -112,6 +113,17 @@ class _Rows:
     def is_row(self, content: str) -> bool:
         """Whether a line that looks like a comment is a row nevertheless, whose token is a hash."""
         return "\t" in content and self._width in (None, content.count("\t") + 1)
+
+    def begins_document(self, content: str, *, begins: bool) -> bool:
+        """Whether a line marks a document: where no sentence has begun, or alone on its line, which is no row.
+
+        Within a sentence it is a word like others.
+        """
+        fields = split_blanks(content)
+        if begins:
+            place = self._token if -len(fields) <= self._token < len(fields) else 0
+            return DOCUMENT in (fields[0], fields[place])
+        return fields == [DOCUMENT] and self._width != 1
 
     def row(self, line: int, content: str) -> tuple[str, str]:
         """The token and the tag of a line."""

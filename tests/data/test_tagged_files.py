@@ -67,6 +67,21 @@ class TestColumns:
         kept = read_tagged(write(tmp_path / "a.conll", content), documents="keep")
         assert kept.sentences == (("-DOCSTART-",), ("a",))
 
+    @pytest.mark.parametrize("documents", ["drop", "keep"])
+    def test_within_a_sentence_the_marker_of_documents_is_a_word(self, tmp_path: Path, documents: str) -> None:
+        path = write(tmp_path / "a.conll", "the O\n-DOCSTART- O\nline O\n\na -DOCSTART-\n")
+        found = read_tagged(path, documents=documents, scheme="none")
+        assert found.sentences == (("the", "-DOCSTART-", "line"), ("a",))
+        assert found.tags == (("O", "O", "O"), ("-DOCSTART-",))
+        path = write(tmp_path / "b.conll", "the\n-DOCSTART-\nline\n")
+        assert read_sentences(path, documents=documents) == (("the", "-DOCSTART-", "line"),)
+
+    @pytest.mark.parametrize("marker", ["-DOCSTART- -DOCSTART- O", "-DOCSTART-", " -DOCSTART- O", "0 -DOCSTART- O"])
+    def test_a_marker_needs_no_blank_line_after_it(self, tmp_path: Path, marker: str) -> None:
+        path = write(tmp_path / "a.conll", f"{marker}\n1 De O\n2 kat O\n\n{marker}\n1 Nu O\n")
+        assert read_tagged(path, token=1).sentences == (("De", "kat"), ("Nu",))
+        assert read_tagged(path, token=1, documents="keep").sentences[::2] == (("-DOCSTART-",), ("-DOCSTART-",))
+
     def test_comments_are_left_out_where_that_is_said(self, tmp_path: Path) -> None:
         content = "# sent_id = 1\n# text = # it\n1\t#\tSYM\n2\tit\tPRP\n"
         path = write(tmp_path / "a.tab", content)
@@ -137,8 +152,10 @@ class TestColumns:
 
     @given(data=st.data())
     def test_what_is_written_is_read(self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-        token = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" "), min_size=1)
-        sentence = st.lists(st.tuples(token, st.sampled_from(["O", "I-X", "B-X", "I-Y"])), min_size=1, max_size=6)
+        # The marker of documents is often drawn, but where it begins a sentence it would not be read as a word.
+        word = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" "), min_size=1)
+        row = st.tuples(word | st.just("-DOCSTART-"), st.sampled_from(["O", "I-X", "B-X", "I-Y"]))
+        sentence = st.lists(row, min_size=1, max_size=6).filter(lambda rows: rows[0][0] != "-DOCSTART-")
         wanted = data.draw(st.lists(sentence, min_size=1, max_size=4))
         glue = data.draw(st.sampled_from([" ", "\t"]))
         path = tmp_path_factory.mktemp("files") / "a.conll"
