@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,10 @@ _RENAMED = "forward_sync_buffers" in inspect.signature(DistributedDataParallel).
 _OWN_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if _RENAMED else "broadcast_buffers": False}
 
 
+def _default_group() -> None:
+    """The group that torch takes for None."""
+
+
 @dataclass(frozen=True)
 class World:
     """Which process this is, of how many, and where its group takes tensors.
@@ -34,6 +39,8 @@ class World:
     rank: int = 0
     size: int = 1
     device: torch.device = _CPU
+    # A weak reference: with the last strong one the group's threads end.
+    group: Callable[[], dist.ProcessGroup | None] = _default_group
 
     @property
     def first(self) -> bool:
@@ -53,13 +60,13 @@ class World:
         if self.size == 1:
             return value
         shared = torch.tensor(value, dtype=torch.float64, device=self.device)
-        dist.broadcast(shared, src=0)
+        dist.broadcast(shared, src=0, group=self.group())
         return float(shared)
 
     def summed(self, values: Tensor) -> Tensor:
         """The sum over all processes."""
         if self.size > 1:
-            dist.all_reduce(values)
+            dist.all_reduce(values, group=self.group())
         return values
 
     def gathered(self, tensor: Tensor) -> list[Tensor]:
@@ -68,13 +75,13 @@ class World:
             return [tensor]
         moved = tensor.to(self.device).contiguous()
         parts = [torch.empty_like(moved) for _ in range(self.size)]
-        dist.all_gather(parts, moved)
+        dist.all_gather(parts, moved, group=self.group())
         return [part.to(tensor.device) for part in parts]
 
     def wait(self) -> None:
         """Go on when all processes have come here."""
         if self.size > 1:
-            dist.barrier()
+            dist.barrier(group=self.group())
 
 
 @contextmanager
@@ -94,17 +101,24 @@ def joined(device: torch.device) -> Iterator[World]:
         yield World()
         return
     ours = not dist.is_initialized()
+    group = None
     if ours and device.type == "cuda":
         torch.cuda.set_device(device)  # what the group does without a tensor, it does there
         dist.init_process_group("nccl", device_id=device)
     elif ours:
         dist.init_process_group("gloo")
+        # A thread of gloo that still holds a tensor of Python's when the interpreter ends aborts the process. What a
+        # DistributedDataParallel has used is never freed; the threads of a group of our own are joined at its end.
+        group = dist.new_group()
     try:
         takes = device if dist.get_backend() == "nccl" else _CPU
-        yield World(dist.get_rank(), dist.get_world_size(), takes)
+        yield World(
+            dist.get_rank(), dist.get_world_size(), takes, _default_group if group is None else weakref.ref(group)
+        )
     finally:
         if ours:
             dist.destroy_process_group()
+        group = None
 
 
 def own_device(device: torch.device) -> torch.device:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from statewise.data import sample_corpus
 from statewise.errors import RunFolderError
 from statewise.train import Checkpoints, RunFolder, train_language_model
+from statewise.train.distributed import joined
 from train.forks import ENVIRONMENT, LIMIT
 from train.killable import KINDS
 
@@ -48,8 +50,12 @@ def last(folder: Path) -> dict[str, Tensor]:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two processes; what they say on standard error lies beside its folder."""
     folder = tmp_path_factory.mktemp("pair") / "run"
-    with folder.with_name("stderr").open("w") as stderr:
-        train_two(folder, "--kind", "plain", stderr=stderr)
+    stderr = folder.with_name("stderr")
+    try:
+        with stderr.open("w") as file:
+            train_two(folder, "--kind", "plain", stderr=file)
+    except subprocess.CalledProcessError as error:
+        raise AssertionError(stderr.read_text()) from error
     return folder
 
 
@@ -65,6 +71,23 @@ def test_two_processes_end_with_the_weights_of_one(pair: Path, tmp_path: Path) -
         torch.testing.assert_close(two[name], tensor, rtol=1e-3, atol=1e-4)
     for a, b in zip(RunFolder(tmp_path / "run").metrics(), RunFolder(pair).metrics(), strict=True):
         assert b["valid_perplexity"] == pytest.approx(a["valid_perplexity"], rel=1e-3)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="it reads the names of threads from /proc")
+def test_the_threads_that_take_tensors_of_python_end_with_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads() -> int:
+        names = [task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+        return names.count("pt_gloo_runloop")
+
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}.items():
+        monkeypatch.setenv(name, value)
+    before = threads()
+    with joined(torch.device("cpu")) as world:
+        DistributedDataParallel(torch.nn.Linear(2, 2))
+        of_torch = (threads() - before) // 2
+        assert world.group() is not None
+    assert world.group() is None
+    assert threads() <= before + of_torch
 
 
 @pytest.mark.slow
