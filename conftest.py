@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +14,16 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from checked import check_imports
+from checked import Limit, check_imports
 
 # Networks of a few units gain nothing from threads, and where several test processes share the cores they lose much; so
 # do the programs that tests start. Tests of what threads do ask for them by `support.threads`.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
+
+# A script that starts the tests in the background has Ctrl-C ignored, by all programs that they start, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Contract classes and helpers are no test files, so pytest must be told to explain their assertions too.
 pytest.register_assert_rewrite("contracts", "support")
@@ -44,11 +50,42 @@ _EVERYWHERE = settings(
         HealthCheck.differing_executors,  # a contract's test is one function run by every subclass
     ],
 )
-settings.register_profile("local", _EVERYWHERE, max_examples=25)
-settings.register_profile("reproducible", _EVERYWHERE, max_examples=25, derandomize=True, print_blob=True)
-settings.register_profile("slow", _EVERYWHERE, max_examples=200)
+# The same examples in every run: a search with new ones belongs to `make test-all`.
+settings.register_profile("quick", _EVERYWHERE, max_examples=25, derandomize=True)
+settings.register_profile("slow", _EVERYWHERE, max_examples=200, print_blob=True)
 # `--hypothesis-profile` on the command line still wins.
-settings.load_profile("reproducible" if os.environ.get("CI") == "true" else "local")
+settings.load_profile("quick")
+#: How many calls of each function have their annotations checked in a test of a quick run.
+CHECKED_CALLS = 20
+#: Files with long tests go first, so that no process has one left while the others have nothing more to do.
+LONGEST = (
+    "engine/test_operators.py",
+    "docs/test_examples.py",
+    "docs/test_code_blocks.py",
+    "docs/test_commands.py",
+    "commands/test_json.py",
+    "engine/test_kernels.py",
+    "kernels/test_fill.py",
+    "explorer/",
+    "train/test_resume.py",
+    "lineup/test_line_up.py",
+    "recipes/",
+    "sharing/test_onnx.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if settings.get_current_profile_name() == "quick":
+        Limit.calls = CHECKED_CALLS
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """The examples of kernels need a Triton that runs here; to import one without any is an error already."""
+    from statewise.kernels import load_triton
+
+    room = Path(__file__).parent / "statewise" / "kernels"
+    kernels = collection_path.parent == room and collection_path.stem not in ("__init__", "codes", "launch", "status")
+    return True if kernels and not load_triton().available else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,11 +98,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         share = "one_of_cells" if "every_cell_equals" in item.name else "one_of"
         if seed_of(item) % getattr(getattr(item, "cls", None), share, 1):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: not any(f"tests/{name}" in item.nodeid for name in LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live as long as the process: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """At the end they are cleared up all the same: libraries in C++ print a list of what is left."""
+    gc.unfreeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("needs an accelerator")
+    Limit.test += 1
     # What a test draws without a generator, such as weights, depends on no other test and not on their order.
     torch.manual_seed(seed_of(item))
 

@@ -93,7 +93,7 @@ def peak_memory(kind: str, row: str, size: tuple[int, int, int]) -> float:
     """Megabytes that two training steps add to a process at their peak; run in a process of its own."""
     steps, batch, hidden = size
     layer = make(kind, row, hidden)
-    # Libraries load and the kernel is built on a small problem, which is not to be counted.
+    # Libraries load on a small problem, which is not to be counted.
     training_step(layer, torch.randn(1, 1, hidden, requires_grad=True), torch.randn(1, 1, hidden))
     x, grad = torch.randn(steps, batch, hidden, requires_grad=True), torch.randn(steps, batch, hidden)
     Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark

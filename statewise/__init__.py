@@ -4,11 +4,11 @@ Everything here happens to the hidden state between two steps: it is disturbed, 
 sphere, measured, bounded and read.
 """
 
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
-if _TYPE_CHECKING:
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
     from statewise import (
         analysis,
         automata,
@@ -137,26 +137,4 @@ __all__ = [
     "weights",
 ]
 
-#: Where the names that are no rooms come from.
-_HOMES = ("layers", "transforms", "engine", "citations", "sharing")
-_ROOMS = (
-    *("analysis", "automata", "bounds", "cells", "data", "engine", "errors", "heads", "layers", "memory", "mixup"),
-    *("models", "objectives", "sharing", "sweep", "train", "transforms", "weights"),
-)
-
-
-def __getattr__(name: str) -> _Any:
-    """Import what is asked for when it is asked for, so that ``statewise --help`` need not wait for torch."""
-    if name in _ROOMS:
-        return _import_module(f"statewise.{name}")
-    if name in __all__:
-        for home in _HOMES:
-            found = getattr(_import_module(f"statewise.{home}"), name, None)
-            if found is not None:
-                globals()[name] = found  # asked for once
-                return found
-    raise AttributeError(f"module 'statewise' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+lazy_imports(__name__)

@@ -9,26 +9,26 @@ from rich.console import Console
 from rich.text import Text
 
 import statewise
+from statewise.files import cache_roots
 from statewise.layers import LSTM
-from statewise.native import cache_roots, load_native
+from statewise.native import load_native
 
 
 def facts() -> dict[str, str]:
-    """What is installed and what would run, by name; compiles the kernel if that is still to be done.
+    """What is installed and what would run, by name.
 
     >>> facts()["statewise"] == statewise.__version__
     True
     """
     kernel = load_native()
-    ready = "compiled just now" if kernel.compiled else "compiled earlier"
     plan = LSTM(8, 32, generator=torch.Generator()).plan(torch.zeros(12, 4, 8))
     return {
         "statewise": statewise.__version__,
         "Python": platform.python_version(),
         "PyTorch": torch.__version__,
         "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
-        "C++ kernel": f"ready, {ready}" if kernel.available else f"not available: {kernel.reason}",
-        "cache": str(kernel.binary.parent if kernel.binary else cache_roots()[0]),
+        "CPU kernel": f"ready, for {kernel.instruction_set}" if kernel.available else f"not available: {kernel.reason}",
+        "cache": str(cache_roots()[0]),
         "an LSTM runs on": str(plan),
     }
 

@@ -64,8 +64,8 @@ class ShapeError(ArgumentError):
     """A tensor has the wrong rank or size."""
 
 
-class LengthError(ArgumentError):
-    """A sequence is empty, or paired sequences have unequal lengths."""
+class LengthError(ArgumentError, RuntimeError):
+    """A sequence is empty, for which torch raises a RuntimeError, or paired sequences have unequal lengths."""
 
 
 class DtypeError(StatewiseError, TypeError):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
@@ -12,6 +13,13 @@ from typing import TypedDict
 import pytest
 import torch
 from torch import Tensor, nn
+
+from statewise.files.atomic import locked
+from statewise.native import load_native
+
+#: The engines of a CPU; where nothing compiled the kernel there is one.
+CPU_ENGINES = ("reference", "cpu") if load_native().available else ("reference",)
+needs_kernel = pytest.mark.skipif(not load_native().available, reason=load_native().reason or "no kernel")
 
 
 class Tolerance(TypedDict):
@@ -59,6 +67,26 @@ def shared_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"benchmark data {name!r} is absent; STATEWISE_DATA may name its folder")
     return path
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that is made by the first test process that needs it; each process has a copy of its own.
+
+    Args:
+        factory: pytest's own.
+        name: one for all processes.
+        make: fills an empty folder.
+    """
+    base = factory.getbasetemp()
+    whole = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"made-{name}"
+    with locked(whole.with_suffix(".lock")):
+        done = whole / "made-once"
+        if not done.exists():
+            shutil.rmtree(whole, ignore_errors=True)  # begun by a process that failed
+            whole.mkdir()
+            make(whole)
+            done.touch()
+    return Path(shutil.copytree(whole, factory.mktemp(name) / name))
 
 
 def fill(layer: nn.Module, **values: Tensor | float) -> None:

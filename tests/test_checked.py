@@ -8,6 +8,7 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 
+from checked import Limit
 from statewise.commands.naming import naming_options
 from statewise.memory import matricize
 from statewise.memory.telling import counted
@@ -41,6 +42,18 @@ def test_methods_dataclasses_and_generators_are_checked() -> None:
         Try.of(WRONG, 0.99)
     with pytest.raises(TypeCheckError), naming_options(WRONG):
         pass
+
+
+def test_in_a_quick_run_only_the_first_calls_of_a_test_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limit, "calls", 2)
+    for _ in range(2):
+        with pytest.raises(TypeCheckError):
+            counted(WRONG, "step")
+    with pytest.raises(ValueError, match="Cannot specify ','"):
+        counted(WRONG, "step")
+    monkeypatch.setattr(Limit, "test", Limit.test + 1)  # another test begins
+    with pytest.raises(TypeCheckError):
+        counted(WRONG, "step")
 
 
 @pytest.mark.usefixtures("as_users_have_it")

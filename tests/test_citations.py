@@ -17,7 +17,7 @@ from statewise.citations import _SOURCES, _keys, cite, entries_by_key
 from statewise.errors import ArgumentError
 from statewise.models import ClassifierConfig, LanguageModelConfig, Lexicon, TaggerConfig
 from statewise.train import ClassifierSettings, TaggerSettings
-from statewise.transforms import Sizes, StateChange, StateGrads, Stream
+from statewise.transforms import Sizes, StateChange, Stream
 
 LAYERS = [
     thing
@@ -155,10 +155,7 @@ class OwnTransform(transforms.StateTransform):
         return ()
 
     def forward(self, state: Any, memory: Any, previous: Any, draws: Any, parameters: Any) -> StateChange:
-        return StateChange(state, memory, ())
-
-    def backward(self, grad_state: Any, grad_memory: Any, saved: Any, draws: Any, parameters: Any) -> StateGrads:
-        return StateGrads(grad_state, grad_memory, None, None, ())
+        return StateChange(state, memory)
 
 
 def test_a_transform_of_the_users_own_is_named_in_a_comment() -> None:

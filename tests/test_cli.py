@@ -51,8 +51,8 @@ def test_the_doctor_tells_versions_engine_and_kernel() -> None:
     assert done.returncode == 0, done.stderr
     facts = dict(re.split(r"  +", line, maxsplit=1) for line in done.stdout.splitlines())
     assert facts["statewise"] == statewise.__version__
-    assert facts["C++ kernel"].startswith("not available: switched off by STATEWISE_NATIVE=0")
-    assert facts["an LSTM runs on"].startswith("cpu (python); not faster because: native:")
+    assert facts["CPU kernel"].startswith("not available: switched off by STATEWISE_NATIVE=0")
+    assert facts["an LSTM runs on"].startswith("reference (loop); not faster because: cpu: switched off")
     assert {"Python", "PyTorch", "machine", "cache"} <= facts.keys()
 
 

@@ -1,10 +1,15 @@
 """What can be measured on any trained network: where its states lie, and how far its probabilities can be believed."""
 
-from statewise.analysis.calibration import Calibration, CalibrationTally, calibration
-from statewise.analysis.leakage import Leakage, head_leakage
-from statewise.analysis.ranks import effective_rank, participation_ratio, stable_rank
-from statewise.analysis.spectrum import SingularValues, Spectrum, every_spectrum, spectrum
-from statewise.analysis.temperature import FittedTemperature, fit_temperature
+from typing import TYPE_CHECKING
+
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.analysis.calibration import Calibration, CalibrationTally, calibration
+    from statewise.analysis.leakage import Leakage, head_leakage
+    from statewise.analysis.ranks import effective_rank, participation_ratio, stable_rank
+    from statewise.analysis.spectrum import SingularValues, Spectrum, every_spectrum, spectrum
+    from statewise.analysis.temperature import FittedTemperature, fit_temperature
 
 __all__ = [
     "Calibration",
@@ -22,3 +27,5 @@ __all__ = [
     "spectrum",
     "stable_rank",
 ]
+
+lazy_imports(__name__)

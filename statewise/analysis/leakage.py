@@ -113,4 +113,6 @@ def _share(rows: Float[np.ndarray, "rows hidden"], basis: Float[np.ndarray, "hid
     centred = rows - rows.mean(0)
     rounding = max(rows.shape) * np.finfo(np.float64).eps * np.abs(rows).max()
     energy = np.square(centred).sum()
-    return float(np.square(centred @ basis).sum() / energy) if energy > rounding**2 else float("nan")
+    if energy <= rounding**2:
+        return float("nan")
+    return min(1.0, float(np.square(centred @ basis).sum() / energy))  # rounding may add to a whole

@@ -1,13 +1,18 @@
-"""The transition functions, one file each, with their backward formulas."""
+"""The transition functions, one file each."""
 
-from statewise.cells.base import Cell, Product, Transition, TransitionGrads
-from statewise.cells.gru import GRUCell, ResetBeforeGRUCell
-from statewise.cells.lstm import LSTMCell
-from statewise.cells.mgu import MGUCell
-from statewise.cells.multiplicative import MultiplicativeRNNCell
-from statewise.cells.peephole import PeepholeLSTMCell
-from statewise.cells.rac import RACCell
-from statewise.cells.rnn import NONLINEARITIES, RNNCell, modrelu
+from typing import TYPE_CHECKING
+
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.cells.base import Cell, Product, Transition
+    from statewise.cells.gru import GRUCell, ResetBeforeGRUCell
+    from statewise.cells.lstm import LSTMCell
+    from statewise.cells.mgu import MGUCell
+    from statewise.cells.multiplicative import MultiplicativeRNNCell
+    from statewise.cells.peephole import PeepholeLSTMCell
+    from statewise.cells.rac import RACCell
+    from statewise.cells.rnn import NONLINEARITIES, RNNCell, modrelu
 
 __all__ = [
     "NONLINEARITIES",
@@ -22,6 +27,7 @@ __all__ = [
     "RNNCell",
     "ResetBeforeGRUCell",
     "Transition",
-    "TransitionGrads",
     "modrelu",
 ]
+
+lazy_imports(__name__)

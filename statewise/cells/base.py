@@ -1,4 +1,4 @@
-"""What every cell is: the transition between two hidden states, with its backward formula."""
+"""What every cell is: the transition between two hidden states."""
 
 from __future__ import annotations
 
@@ -22,39 +22,26 @@ class Product(Protocol):
     def __call__(self, value: Tensor, first: int, last: int) -> Tensor:
         """The product of blocks ``first`` to ``last`` with ``value``, shape (rows, blocks * hidden)."""
 
-    def backward(self, grad: Tensor, first: int, last: int) -> Tensor:
-        """The gradient with respect to ``value``, given the gradient of the product."""
-
 
 class Transition(NamedTuple):
-    """What one step gives: the new state, the new cell memory (or None), and what the backward formula needs."""
+    """What one step gives: the new state, the new cell memory (or None), and the gates that can be observed."""
 
     state: Tensor
     memory: Tensor | None
-    saved: tuple[Tensor, ...]
-
-
-class TransitionGrads(NamedTuple):
-    """The gradients of one step: of the input term, the old state, the old memory, and the cell's own parameters."""
-
-    input_term: Tensor
-    state: Tensor
-    memory: Tensor | None
-    extra: tuple[Tensor, ...]
+    gates: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
 class Cell(ABC):
     """The transition function of a recurrent layer: ``u_t, c_t = cell(W x_t + b, U h_{t-1} + b', h_{t-1}, c_{t-1})``.
 
-    A cell is an immutable description without parameters. ``forward`` is written in plain torch operations, so
-    autograd can differentiate it (the reference engine does); ``backward`` is the same derivative written out (the
-    explicit engines use it). ``CONTRIBUTING.md`` shows how to add one.
+    A cell is an immutable description without parameters. ``forward`` is written in plain torch operations, which
+    autograd differentiates; derivatives are written out only in the kernels. ``CONTRIBUTING.md`` shows how to add one.
 
     Attributes:
         name: the cell's name in plans and error messages.
         blocks: what the row blocks of ``weight_ih`` and ``weight_hh`` compute, in order.
-        observed: names of the leading entries of ``Transition.saved`` that ``collect=("gates",)`` shows.
+        observed: names of ``Transition.gates``, which ``collect=("gates",)`` shows.
         has_memory: whether a second tensor ``c`` is carried (the LSTM family).
         additive: whether the recurrent product enters only as ``input term + product``, so that the two gradients
             are one and the two biases may be added beforehand.
@@ -83,17 +70,3 @@ class Cell(ABC):
         self, input_term: Tensor, state: Rows, memory: Rows | None, product: Product, extra: tuple[Tensor, ...]
     ) -> Transition:
         """One step. ``input_term`` is ``W x_t + b_ih``, shape (rows, blocks * hidden)."""
-
-    @abstractmethod
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        """The derivative of :meth:`forward`, from the gradients of what it returned."""

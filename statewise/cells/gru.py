@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from statewise.cells.base import Cell, Product, Rows, Transition, TransitionGrads
+from statewise.cells.base import Cell, Product, Rows, Transition
 
 
 @dataclass(frozen=True)
@@ -38,25 +38,7 @@ class GRUCell(Cell):
         pr, pz, pn = product(state, 0, 3).chunk(3, dim=1)
         r, z = torch.sigmoid(ar + pr), torch.sigmoid(az + pz)
         n = torch.tanh(an + r * pn)
-        return Transition(n + z * (state - n), None, (r, z, n, pn))
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        r, z, n, pn = saved
-        dn = grad_state * (1 - z) * (1 - n * n)
-        dz = grad_state * (state - n) * z * (1 - z)
-        dr = dn * pn * r * (1 - r)
-        through_product = product.backward(torch.cat((dr, dz, dn * r), dim=1), 0, 3)
-        return TransitionGrads(torch.cat((dr, dz, dn), dim=1), grad_state * z + through_product, None, ())
+        return Transition(n + z * (state - n), None, (r, z, n))
 
 
 @dataclass(frozen=True)
@@ -85,23 +67,3 @@ class ResetBeforeGRUCell(Cell):
         r, z = torch.sigmoid(input_term[:, : 2 * size] + product(state, 0, 2)).chunk(2, dim=1)
         n = torch.tanh(input_term[:, 2 * size :] + product(r * state, 2, 3))
         return Transition(n + z * (state - n), None, (r, z, n))
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        r, z, n = saved
-        dn = grad_state * (1 - z) * (1 - n * n)
-        reset_state = product.backward(dn, 2, 3)
-        dz = grad_state * (state - n) * z * (1 - z)
-        dr = reset_state * state * r * (1 - r)
-        gates = torch.cat((dr, dz), dim=1)
-        grad = grad_state * z + reset_state * r + product.backward(gates, 0, 2)
-        return TransitionGrads(torch.cat((gates, dn), dim=1), grad, None, ())

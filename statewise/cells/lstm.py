@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from statewise.cells.base import Cell, Product, Rows, Transition, TransitionGrads
+from statewise.cells.base import Cell, Product, Rows, Transition
 
 
 @dataclass(frozen=True)
@@ -35,29 +35,3 @@ class LSTMCell(Cell):
         i, f, g, o = torch.sigmoid(zi), torch.sigmoid(zf), torch.tanh(zg), torch.sigmoid(zo)
         c = f * memory + i * g
         return Transition(o * torch.tanh(c), c, (i, f, g, o))
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        assert grad_memory is not None and memory is not None and new_memory is not None
-        i, f, g, o = saved
-        squashed = torch.tanh(new_memory)
-        dc = grad_memory + grad_state * o * (1 - squashed * squashed)
-        dz = torch.cat(
-            (
-                dc * g * i * (1 - i),
-                dc * memory * f * (1 - f),
-                dc * i * (1 - g * g),
-                grad_state * squashed * o * (1 - o),
-            ),
-            dim=1,
-        )
-        return TransitionGrads(dz, product.backward(dz, 0, 4), dc * f, ())

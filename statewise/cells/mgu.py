@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from statewise.cells.base import Cell, Product, Rows, Transition, TransitionGrads
+from statewise.cells.base import Cell, Product, Rows, Transition
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,3 @@ class MGUCell(Cell):
         r = torch.sigmoid(input_term[:, :size] + product(state, 0, 1))
         n = torch.tanh(input_term[:, size:] + product(r * state, 1, 2))
         return Transition(state + r * (n - state), None, (r, n))
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        r, n = saved
-        dn = grad_state * r * (1 - n * n)
-        reset_state = product.backward(dn, 1, 2)
-        dr = (grad_state * (n - state) + reset_state * state) * r * (1 - r)
-        grad = grad_state * (1 - r) + reset_state * r + product.backward(dr, 0, 1)
-        return TransitionGrads(torch.cat((dr, dn), dim=1), grad, None, ())

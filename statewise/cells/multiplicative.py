@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from statewise.cells.base import Cell, Product, Rows, Transition, TransitionGrads
+from statewise.cells.base import Cell, Product, Rows, Transition
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,6 @@ class MultiplicativeRNNCell(Cell):
         self, input_term: Tensor, state: Rows, memory: Rows | None, product: Product, extra: tuple[Tensor, ...]
     ) -> Transition:
         af, an = input_term.chunk(2, dim=1)
-        pf = product(state, 0, 1)
-        f = af * pf
+        f = af * product(state, 0, 1)
         n = torch.tanh(an + product(f, 1, 2))
-        return Transition(n, None, (f, n, af, pf))
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        _, n, af, pf = saved
-        dn = grad_state * (1 - n * n)
-        df = product.backward(dn, 1, 2)
-        return TransitionGrads(torch.cat((df * pf, dn), dim=1), product.backward(df * af, 0, 1), None, ())
+        return Transition(n, None, (f, n))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from statewise.cells.base import Cell, Product, Rows, Transition, TransitionGrads
+from statewise.cells.base import Cell, Product, Rows, Transition
 
 
 @dataclass(frozen=True)
@@ -43,25 +43,3 @@ class PeepholeLSTMCell(Cell):
         c = f * memory + i * g
         o = torch.sigmoid(zo + po * c)
         return Transition(o * torch.tanh(c), c, (i, f, g, o))
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        assert grad_memory is not None and memory is not None and new_memory is not None
-        pi, pf, po = extra[0]
-        i, f, g, o = saved
-        squashed = torch.tanh(new_memory)
-        dzo = grad_state * squashed * o * (1 - o)
-        dc = grad_memory + grad_state * o * (1 - squashed * squashed) + dzo * po
-        dzi, dzf, dzg = dc * g * i * (1 - i), dc * memory * f * (1 - f), dc * i * (1 - g * g)
-        peepholes = torch.stack(((dzi * memory).sum(0), (dzf * memory).sum(0), (dzo * new_memory).sum(0)))
-        dz = torch.cat((dzi, dzf, dzg, dzo), dim=1)
-        return TransitionGrads(dz, product.backward(dz, 0, 4), dc * f + dzi * pi + dzf * pf, (peepholes,))

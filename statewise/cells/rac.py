@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from statewise.cells.base import Cell, Product, Rows, Transition, TransitionGrads
+from statewise.cells.base import Cell, Product, Rows, Transition
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,4 @@ class RACCell(Cell):
     def forward(
         self, input_term: Tensor, state: Rows, memory: Rows | None, product: Product, extra: tuple[Tensor, ...]
     ) -> Transition:
-        recurrent = product(state, 0, 1)
-        return Transition(input_term * recurrent, None, (input_term, recurrent))
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        input_term, recurrent = saved
-        return TransitionGrads(grad_state * recurrent, product.backward(grad_state * input_term, 0, 1), None, ())
+        return Transition(input_term * product(state, 0, 1), None)

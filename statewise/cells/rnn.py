@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from statewise.cells.base import Cell, Product, Rows, Transition, TransitionGrads
+from statewise.cells.base import Cell, Product, Rows, Transition
 from statewise.errors import ArgumentError
 
 NONLINEARITIES = ("tanh", "relu", "sigmoid", "identity", "modrelu")
@@ -64,44 +64,13 @@ class RNNCell(Cell):
         self, input_term: Tensor, state: Rows, memory: Rows | None, product: Product, extra: tuple[Tensor, ...]
     ) -> Transition:
         z = input_term + product(state, 0, 1)
-        if self.nonlinearity == "modrelu":
-            return Transition(modrelu(z, extra[0]), None, (z,))
-        u = self._activate(z)
-        return Transition(u, None, (u,))
-
-    def _activate(self, z: Tensor) -> Tensor:
         match self.nonlinearity:
             case "tanh":
-                return torch.tanh(z)
+                z = torch.tanh(z)
             case "relu":
-                return torch.relu(z)
+                z = torch.relu(z)
             case "sigmoid":
-                return torch.sigmoid(z)
-        return z
-
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        state: Rows,
-        memory: Rows | None,
-        new_memory: Rows | None,
-        product: Product,
-        extra: tuple[Tensor, ...],
-    ) -> TransitionGrads:
-        (s,) = saved  # the activation's value; for modReLU its argument
-        grad_extra: tuple[Tensor, ...] = ()
-        match self.nonlinearity:
-            case "tanh":
-                dz = grad_state * (1 - s * s)
-            case "relu":
-                dz = grad_state * (s > 0)
-            case "sigmoid":
-                dz = grad_state * s * (1 - s)
+                z = torch.sigmoid(z)
             case "modrelu":
-                dz = grad_state * ((s.abs() + extra[0] > 0) & (s != 0))
-                grad_extra = ((dz * torch.sign(s)).sum(0),)
-            case _:
-                dz = grad_state
-        return TransitionGrads(dz, product.backward(dz, 0, 1), None, grad_extra)
+                z = modrelu(z, extra[0])
+        return Transition(z, None)

@@ -15,8 +15,8 @@ from statewise.automata import witness
 from statewise.commands.fields import from_fields
 from statewise.commands.judged import tell_sets
 from statewise.commands.labelled import Labelled, read_examples
-from statewise.commands.shared import one_thread
 from statewise.data import Images
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.train import ClassifierSettings, Judged, save_classifier

@@ -34,7 +34,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
     "start here": {
         "demo": Entry(module="demo", help="see what acting on the state does, in a few minutes"),
         "compare": Entry(module="compare_data", help="which regularizer helps on data of yours, and by how much"),
-        "doctor": Entry(module="doctor", help="tell what runs here: versions, threads, engine, C++ kernel"),
+        "doctor": Entry(module="doctor", help="tell what runs here: versions, threads, engine, CPU kernel"),
     },
     "train": {
         "train lm": Entry(module="train_lm", help="a word-level language model on a text of yours"),

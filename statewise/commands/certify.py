@@ -17,8 +17,7 @@ from statewise.automata import random_words
 from statewise.bounds import METHODS, Certificate, certify
 from statewise.commands.labelled import FILES, Labelled, read_examples
 from statewise.commands.predict_classes import Line, Words
-from statewise.commands.shared import DEVICE, command_parser, find_device, require_classifier_run, split_list
-from statewise.commands.tagged import column
+from statewise.commands.shared import DEVICE, column, command_parser, find_device, require_classifier_run, split_list
 from statewise.data import Images, LabelledFile, Sequences
 from statewise.errors import ArgumentError, DataError, RunFolderError, StatewiseError
 from statewise.models import SequenceClassifier

@@ -19,10 +19,11 @@ from statewise.commands.for_certificate import ForCertificate, asked_for, callba
 from statewise.commands.going_on import refuse_taken, told_before
 from statewise.commands.judged import tell_sets
 from statewise.commands.labelled import FILES, MADE, UNITS, WORDS, Labelled, read_examples
-from statewise.commands.shared import DEVICE, JSON, absolute, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, absolute, command_parser, find_device
 from statewise.commands.way_on import way_on
 from statewise.data import Images
 from statewise.data.images import BY
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError
 from statewise.models import ClassifierConfig
 from statewise.train import ClassifierResult, ClassifierSettings, train_classifier

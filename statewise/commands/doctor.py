@@ -13,9 +13,7 @@ from statewise.commands.shared import JSON, command_parser
 
 def parser() -> ArgumentParser:
     """The options of the command."""
-    made = command_parser(
-        "Tell what runs here, and compile the C++ kernel if that is still to be done.", "statewise doctor"
-    )
+    made = command_parser("Tell what runs here: versions, threads, engine, CPU kernel.", "statewise doctor")
     made.add_argument("--json", **JSON)
     return made
 

@@ -16,10 +16,11 @@ from statewise.commands import series_sets
 from statewise.commands.as_json import table_of
 from statewise.commands.series_evaluate import evaluate_series
 from statewise.commands.series_run import SERIES_CLASSES, kind_of_run
-from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, load_run, made_lower, read_part
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device
 from statewise.commands.tag_evaluate import evaluate_tagger
 from statewise.commands.tagged import READING, add_reading
 from statewise.commands.tagger_run import task_of
+from statewise.commands.texts import load_run, made_lower, read_part
 from statewise.data import Text, TokenStream, Vocabulary
 from statewise.errors import ArgumentError, DataError
 from statewise.models import LanguageModel, Score, perplexity
@@ -29,7 +30,7 @@ from statewise.train.adapting import dynamic_perplexity
 from statewise.train.evaluation import evaluate_stream, evaluate_with_noise
 from statewise.train.forecast_measure import FORECASTS
 from statewise.train.precision import precisely, while_evaluating
-from statewise.train.tag import TASK
+from statewise.train.tag_folder import TASK
 from statewise.train.telling import say
 
 LINES_SHOWN = 60

@@ -11,7 +11,8 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from statewise.commands.explored import explored
-from statewise.commands.shared import command_parser, one_thread
+from statewise.commands.shared import command_parser
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError
 from statewise.explorer import Address, Explorer, serve
 from statewise.train.telling import say

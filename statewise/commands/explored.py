@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from statewise.commands.labelled import read_examples
-from statewise.commands.shared import made_lower, read_part
 from statewise.commands.tagged import read_sets
+from statewise.commands.texts import made_lower, read_part
 from statewise.data import Sequences, Vocabulary
 from statewise.data.vocabulary import UNKNOWN
 from statewise.errors import StatewiseError

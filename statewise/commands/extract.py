@@ -25,8 +25,9 @@ from statewise.automata import (
 )
 from statewise.automata.formats import to_json
 from statewise.automata.words import number_of_words
-from statewise.commands.shared import JSON, command_parser, one_thread, require_classifier_run
+from statewise.commands.shared import JSON, command_parser, require_classifier_run
 from statewise.data import Text
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError, DataError, NotMemorylessError
 from statewise.models import SequenceClassifier
 from statewise.report import save_drawing

@@ -8,7 +8,8 @@ import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, load_run, made_lower
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device
+from statewise.commands.texts import load_run, made_lower
 from statewise.data import Vocabulary
 from statewise.models import generate
 from statewise.train.telling import say

@@ -20,14 +20,15 @@ from statewise.commands.predict_tags import predict_tags
 from statewise.commands.predict_words import predict_words
 from statewise.commands.series_run import SERIES_CLASSES, kind_of_run
 from statewise.commands.series_sets import add_reading
-from statewise.commands.shared import DEVICE, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, command_parser, find_device
 from statewise.commands.tagger_run import task_of
 from statewise.data.tagged_read import KINDS
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError, DataError, RunFolderError
 from statewise.files import atomic_file
-from statewise.train.fit import TASK as LANGUAGE
 from statewise.train.forecast_measure import FORECASTS
-from statewise.train.tag import TASK
+from statewise.train.language_folder import TASK as LANGUAGE
+from statewise.train.tag_folder import TASK
 from statewise.train.tasks import CLASSES
 from statewise.train.telling import say
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from statewise.commands.tagged import column
+from statewise.commands.shared import column
 from statewise.data import Text, split_words
 from statewise.data.column_names import TEXTS, place_of
 from statewise.data.tables import csv_rows, json_objects, name_ending, refuse_row, tsv_rows
 from statewise.data.vocabulary import UNKNOWN
 from statewise.errors import ArgumentError, DataError, RunFolderError
 from statewise.train import load_classifier
-from statewise.train.best_model import IMDB_WORDS
+from statewise.train.classify_folder import IMDB_WORDS
 
 DIGITS = 4
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from statewise.commands.tagged import column, reading_like, typed_advice
+from statewise.commands.shared import column
+from statewise.commands.tagged import reading_like, typed_advice
 from statewise.commands.tagger_run import encode_for, load_for
 from statewise.data import read_sentences
 from statewise.data.spans import OUTSIDE

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from statewise.commands.predict_classes import DIGITS, read_texts
-from statewise.commands.shared import load_run, made_lower
-from statewise.commands.tagged import column
+from statewise.commands.shared import column
+from statewise.commands.texts import load_run, made_lower
 from statewise.errors import ArgumentError, DataError
 from statewise.models.text import in_mode
 

@@ -9,7 +9,8 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from statewise.commands.report_sources import CommandSources
-from statewise.commands.shared import JSON, command_parser, one_thread
+from statewise.commands.shared import JSON, command_parser
+from statewise.engine.threads import one_thread
 from statewise.report.run_page import Reported, report_runs
 from statewise.train.telling import say
 

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from statewise.commands.as_json import table_of
 from statewise.commands.classify import SMALL
-from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, one_thread, split_list
+from statewise.commands.shared import DEVICE, JSON, command_parser, find_device, split_list
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError, MissingExtraError
 from statewise.files import write_atomically
 from statewise.recipes import RECIPES, Outcome, Request, find_recipe, reproduce

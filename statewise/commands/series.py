@@ -17,8 +17,9 @@ from statewise.commands.fields import add_fields, from_fields
 from statewise.commands.judged import tell_sets
 from statewise.commands.series_sets import READING, TARGETS, WINDOW, SeriesSets, add_reading, read_sets
 from statewise.commands.series_told import tell_forecasts
-from statewise.commands.shared import DEVICE, JSON, absolute, check_new, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, absolute, check_new, command_parser, find_device
 from statewise.commands.way_on import way_on
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import ClassifierConfig, ForecastConfig
 from statewise.train import (

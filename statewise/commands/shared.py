@@ -1,27 +1,22 @@
-"""What several commands take: devices, lists, texts."""
+"""What several commands take: parsers, devices, lists, folders."""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import SUPPRESS, Action, HelpFormatter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-import torch
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from statewise.data import Corpus, TokenStream, Vocabulary, corpus, find_data_set, read_corpus, sample_corpus
-from statewise.engine.threads import one_thread as one_thread
 from statewise.errors import ArgumentError, RunFolderError
-from statewise.models import LanguageModel
-from statewise.train.fit import load_language_model
 
-DATA_SETS = ("ptb", "wikitext-2")
-SAMPLE = "sample"
+if TYPE_CHECKING:
+    import torch
+
 WIDE = 160
 #: The option --device.
 DEVICE: dict[str, Any] = {"type": str, "default": "auto", "help": "auto, cpu, cuda or cuda:1"}
@@ -90,12 +85,23 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(entry.strip() for entry in text.split(",") if entry.strip())
 
 
+def column(said: str | None) -> str | int | None:
+    """A column as it was typed: a number is a place, from the end if it is negative; all else a name.
+
+    >>> column("-1"), column("ner")
+    (-1, 'ner')
+    """
+    return int(said) if said is not None and said.removeprefix("-").isdecimal() else said
+
+
 def find_device(name: str) -> torch.device:
     """The device of a name; "auto" is the first CUDA device where there is one, else the CPU.
 
     >>> find_device("cpu")
     device(type='cpu')
     """
+    import torch  # late, because some commands need none
+
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -109,76 +115,6 @@ def find_device(name: str) -> torch.device:
             where="--device", got=name, wanted="a device that is here", remedy="Use --device cpu, or auto."
         )
     return device
-
-
-def read_text(data: str, *, limit: int | None = None, min_count: int = 1, lower: bool = False) -> Corpus:
-    """The corpus that ``--data`` names: a folder, a file, "ptb", "wikitext-2" or "sample".
-
-    Args:
-        data: what was typed.
-        limit: the most words of the vocabulary.
-        min_count: words that occur less often are unknown.
-        lower: whether letters are made lower case.
-    """
-    if data != SAMPLE:
-        return read_corpus(_place(data), limit=limit, min_count=min_count, lower=lower)
-    given = {"--limit": limit is not None, "--min-count": min_count != 1, "--lower": lower}
-    idle = [option for option, there in given.items() if there]
-    if idle:
-        raise ArgumentError(
-            where="--data sample",
-            got=f"{' and '.join(idle)} with it",
-            wanted="the embedded text as it is",
-            remedy=f"Leave {'it' if len(idle) == 1 else 'them'} out, or name a text of yours.",
-        )
-    return sample_corpus()
-
-
-def read_part(data: str, split: str, vocabulary: Vocabulary, *, lower: bool = False) -> tuple[str, TokenStream]:
-    """The name of the corpus that ``--data`` names, and one part of it in the words of a model.
-
-    Args:
-        data: what was typed.
-        split: which part.
-        vocabulary: of the model.
-        lower: whether letters are made lower case.
-    """
-    if data != SAMPLE:
-        return corpus.read_part(_place(data), split, vocabulary, lower=lower)
-    sample = sample_corpus()
-    words = sample.vocabulary.decode(getattr(sample, split)[:])
-    return sample.name, TokenStream(np.array(vocabulary.encode(words)))
-
-
-def made_lower(told: Mapping[str, Any]) -> bool:
-    """Whether a run read its text in lower case, so that its model knows no other letters.
-
-    Args:
-        told: what the run was told.
-    """
-    return bool(told.get("source", {}).get("lower", False))
-
-
-def _place(data: str) -> Path:
-    named = data in DATA_SETS and not Path(data).exists()
-    return find_data_set(data) if named else Path(data).expanduser()
-
-
-def load_run(folder: str, device: torch.device) -> tuple[LanguageModel, Vocabulary, dict[str, Any]]:
-    """The best model of a run, its vocabulary, and what the run was told.
-
-    Args:
-        folder: of the run.
-        device: where the model goes.
-    """
-    if not (Path(folder) / "config.json").exists():
-        raise RunFolderError(
-            where=folder,
-            got="no config.json",
-            wanted="the folder of a run",
-            remedy="statewise train lm --data TEXT --out FOLDER makes one.",
-        )
-    return load_language_model(folder, device=device)
 
 
 def require_classifier_run(folder: str) -> None:

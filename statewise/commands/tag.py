@@ -16,15 +16,16 @@ from statewise.commands.as_json import result_of
 from statewise.commands.compare import COMPARED, asked_before
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
-from statewise.commands.shared import DEVICE, JSON, absolute, check_new, command_parser, find_device, one_thread
+from statewise.commands.shared import DEVICE, JSON, absolute, check_new, command_parser, find_device
 from statewise.commands.tag_compare import VARIANTS, compare_mixing
 from statewise.commands.tagged import ENCODING, FILES, Tagged, add_reading, find_vectors, read_sets
 from statewise.commands.way_on import way_on
 from statewise.data import WordVectors
+from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError, RunFolderError
 from statewise.models import TaggerConfig
 from statewise.train import RunFolder, TaggerResult, TaggerSettings, train_tagger
-from statewise.train.tag import TASK
+from statewise.train.tag_folder import TASK
 from statewise.train.telling import say
 
 #: For sentences of a person's own, on a small machine; the dataclasses' own defaults are those of the paper.

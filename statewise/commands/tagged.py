@@ -13,6 +13,7 @@ import numpy.typing as npt
 from jsonargparse import ArgumentParser
 
 from statewise.commands.labelled import file_name, named_apart
+from statewise.commands.shared import column
 from statewise.data import (
     TaggedSentences,
     WordVectors,
@@ -200,15 +201,6 @@ def find_context(path: str, sentences: TaggedSentences | Sequence[Sequence[str]]
         sentences: to which it belongs.
     """
     return read_context_vectors(Path(path).expanduser(), sentences).vectors
-
-
-def column(said: str | None) -> str | int | None:
-    """A column as it was typed: a number is a place, from the end if it is negative; all else a name.
-
-    >>> column("-1"), column("ner")
-    (-1, 'ner')
-    """
-    return int(said) if said is not None and said.removeprefix("-").isdecimal() else said
 
 
 @contextmanager

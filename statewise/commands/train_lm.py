@@ -15,7 +15,8 @@ from statewise.commands.as_json import result_of
 from statewise.commands.compare import COMPARED, STD, asked_before, compare
 from statewise.commands.curves import curves
 from statewise.commands.fields import add_fields, from_fields
-from statewise.commands.shared import DEVICE, JSON, check_new, command_parser, find_device, read_text
+from statewise.commands.shared import DEVICE, JSON, check_new, command_parser, find_device
+from statewise.commands.texts import read_text
 from statewise.commands.way_on import way_on
 from statewise.data import Corpus
 from statewise.errors import ArgumentError

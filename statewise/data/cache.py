@@ -1,6 +1,6 @@
 """What was made of a text file is kept, so that it is made once; it is made again when the text has changed.
 
-Kept under ``cache=``, else where the package keeps its kernels (``$STATEWISE_CACHE``, ``$XDG_CACHE_HOME/statewise``,
+Kept under ``cache=``, else in the package's own cache (``$STATEWISE_CACHE``, ``$XDG_CACHE_HOME/statewise``,
 ``~/.cache/statewise``, or a private folder among the temporary files), in a folder for each text file. Nothing is ever
 written beside the text. What is found there is checked before it is used; the damaged is made again.
 """
@@ -21,8 +21,7 @@ from statewise.data.stream import TokenStream
 from statewise.data.text import Text
 from statewise.data.vocabulary import Vocabulary
 from statewise.errors import ArgumentError, DataError
-from statewise.files import locked
-from statewise.native import cache_roots
+from statewise.files import cache_roots, locked
 
 Kept = TypeVar("Kept")
 _STAMP = 20  # so many digits of a hash tell the states of a file apart

@@ -21,7 +21,6 @@ from statewise.engine.threads import one_thread
 from statewise.errors import ArgumentError
 from statewise.memory.advise import Advised
 from statewise.memory.certificate import GenericRank
-from statewise.native import load_native
 from statewise.report.html import may_replace, write_page
 from statewise.train.telling import say
 
@@ -76,7 +75,6 @@ def run(
     page, console = Path(out), console or Console()
     may_replace(page, force=force)
     page.parent.mkdir(parents=True, exist_ok=True)
-    load_native()  # now, since compiling takes a while and says so: not into the progress bars
     began = time.monotonic()
     with one_thread(), torch.random.fork_rng(devices=[]):  # weights that are replaced at once are drawn too
         learnt = read_a_language(seed, epochs, console)

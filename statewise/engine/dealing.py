@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statewise.kernels import transformed
-from statewise.native import load_native
+from statewise.kernels import traced, transformed
+from statewise.native import load_native, operators
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,8 @@ def _is_native(*tensors: Tensor | None) -> bool:
     known = [tensor for tensor in tensors if tensor is not None]
     if any(one.device.type != "cpu" or one.dtype not in (torch.float32, torch.float64) for one in known):
         return False
-    return load_native().available and not transformed() and torch.autograd.forward_ad._current_level < 0
-
-
-def _ops() -> Any:
-    return torch.ops.statewise_native
+    watched = transformed() or traced()
+    return load_native().available and not watched and torch.autograd.forward_ad._current_level < 0
 
 
 class _Projected(torch.autograd.Function):
@@ -85,10 +82,8 @@ class _Projected(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(inputs, weight)
-        none = inputs.new_empty(0)
-        start = none if bias is None else bias.contiguous()
-        term: Tensor = _ops().multiply(inputs.contiguous(), weight.contiguous(), True, start, True)
-        return term
+        start = None if bias is None else bias.contiguous()
+        return operators.multiply(inputs.contiguous(), weight.contiguous(), start, True)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -97,8 +92,8 @@ class _Projected(torch.autograd.Function):
         if torch.is_grad_enabled():
             return grad @ weight, grad.T @ inputs, sums
         grad = grad.contiguous()
-        back = _ops().multiply(grad, weight.contiguous(), False, grad.new_empty(0), False) if needed[0] else None
-        turned = _ops().weight_gradient(grad, [inputs.contiguous()], [0]) if needed[1] else None
+        back = operators.multiply(grad, weight.contiguous(), None, False) if needed[0] else None
+        turned = operators.multiply_turned(grad, inputs.contiguous()) if needed[1] else None
         return back, turned, sums
 
 
@@ -110,10 +105,9 @@ class _Dealt(torch.autograd.Function):
         ctx: Any, term: Tensor, blank: Tensor | None, first: Member | None, second: Member
     ) -> tuple[Tensor, Tensor]:
         ctx.first, ctx.second, ctx.rows = first, second, len(term)
-        rows, none = term.contiguous(), term.new_empty(0)
-        start = none if blank is None else blank.contiguous()
-        taken = _ops().deal(rows, second.rows, start)
-        return term.view_as(term) if first is None else _ops().deal(rows, first.rows, start), taken
+        rows, start = term.contiguous(), None if blank is None else blank.contiguous()
+        taken = operators.deal(rows, second.rows, start)
+        return term.view_as(term) if first is None else operators.deal(rows, first.rows, start), taken
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
@@ -121,11 +115,8 @@ class _Dealt(torch.autograd.Function):
         second: Member = ctx.second
         if torch.is_grad_enabled():
             return *_collected(grads, (first, second), ctx.rows), None, None
-        # The gradient of first members that lie as the sequences do becomes that of the term: nobody else has it, since
-        # the only one who read them was an engine.
         one, other = (grad.contiguous() for grad in grads)
-        index = second.index.new_empty(0) if first is None else first.rows
-        grad, blank = _ops().collect(one, index, other, second.rows, ctx.rows)
+        grad, blank = operators.collect(one, None if first is None else first.rows, other, second.rows, ctx.rows)
         return grad, blank if ctx.needs_input_grad[1] else None, None, None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -30,32 +29,47 @@ class Layout:
     Sequences are sorted by length, the longest first; step t occupies the rows ``offsets[t]`` to ``offsets[t + 1]``,
     one for each sequence that is at least t + 1 long. Padding has no rows, so it cannot leak into anything.
 
-    >>> Layout((3, 2, 2)).turns(reverse=True)
+    Equal lengths are two numbers, never a tuple as long as the sequences: ``torch.compile`` and ``torch.export`` keep
+    them as symbols, so that one graph serves every length.
+
+    Args:
+        steps: length of the longest sequence.
+        batch: number of sequences.
+        uneven: the number of running sequences at each step, where lengths differ.
+
+    >>> Layout.of_sizes((3, 2, 2)).turns(reverse=True)
     (Turn(start=5, rows=2, kept=0), Turn(start=3, rows=2, kept=2), Turn(start=0, rows=3, kept=2))
     """
 
-    batch_sizes: tuple[int, ...]
+    steps: int
+    batch: int
+    uneven: tuple[int, ...] | None = None
+
+    @classmethod
+    def of_sizes(cls, batch_sizes: tuple[int, ...]) -> Layout:
+        """The layout with so many running sequences at each step.
+
+        >>> Layout.of_sizes((2, 2, 2))
+        Layout(steps=3, batch=2, uneven=None)
+        """
+        even = batch_sizes[-1] == batch_sizes[0]
+        return cls(len(batch_sizes), batch_sizes[0], None if even else batch_sizes)
 
     @classmethod
     def of(cls, lengths: Array) -> Layout:
         """The layout of sequences of these lengths, in any order.
 
-        >>> Layout.of(np.array([1, 3, 3]))
-        Layout(batch_sizes=(3, 2, 2))
+        >>> Layout.of(np.array([1, 3, 3])).batch_sizes
+        (3, 2, 2)
         """
-        return cls(tuple((lengths > np.arange(lengths.max())[:, None]).sum(1).tolist()))
+        return cls.of_sizes(tuple((lengths > np.arange(lengths.max())[:, None]).sum(1).tolist()))
 
     @property
-    def steps(self) -> int:
-        """Length of the longest sequence."""
-        return len(self.batch_sizes)
+    def batch_sizes(self) -> tuple[int, ...]:
+        """Number of running sequences at each step."""
+        return (self.batch,) * self.steps if self.uneven is None else self.uneven
 
     @property
-    def batch(self) -> int:
-        """Number of sequences."""
-        return self.batch_sizes[0]
-
-    @cached_property
     def offsets(self) -> tuple[int, ...]:
         """First row of each step, and the total at the end."""
         return (0, *accumulate(self.batch_sizes))
@@ -63,12 +77,12 @@ class Layout:
     @property
     def rows(self) -> int:
         """Number of rows: the sum of all lengths."""
-        return self.offsets[-1]
+        return self.batch * self.steps if self.uneven is None else sum(self.uneven)
 
-    @cached_property
+    @property
     def dense(self) -> bool:
         """Whether all sequences are equally long."""
-        return self.batch_sizes[-1] == self.batch_sizes[0]
+        return self.uneven is None
 
     def lengths(self) -> list[int]:
         """Length of every sequence, in sorted order."""
@@ -77,11 +91,11 @@ class Layout:
 
     def turns(self, *, reverse: bool) -> tuple[Turn, ...]:
         """The steps in the order in which a direction takes them."""
-        turns, kept = [], 0
+        turns, kept, offsets, sizes = [], 0, self.offsets, self.batch_sizes
         for step in reversed(range(self.steps)) if reverse else range(self.steps):
-            rows = self.batch_sizes[step]
+            rows = sizes[step]
             kept = min(kept, rows)
-            turns.append(Turn(self.offsets[step], rows, kept))
+            turns.append(Turn(offsets[step], rows, kept))
             kept = rows
         return tuple(turns)
 
@@ -91,7 +105,7 @@ class Layout:
             return padded.flatten(0, 1)
         return padded.flatten(0, 1).index_select(0, self._index(padded.device))
 
-    @cached_property
+    @property
     def places(self) -> tuple[Array, Array]:
         """The sequence of every row, in sorted order, and its step."""
         step, sequence = (np.arange(self.batch) < np.array(self.batch_sizes)[:, None]).nonzero()

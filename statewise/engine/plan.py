@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-from statewise.engine import compiled, device, explicit, reference, replicated
+from statewise.engine import cpu, device, reference
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError
-from statewise.kernels import load_triton, transformed
+from statewise.kernels import load_triton
 from statewise.native import load_native
 
 ENGINES = ("auto", "reference", "cpu", "triton")
@@ -53,21 +52,15 @@ def unroll_all(calls: list[Recurrence], plans: list[Plan], *, chained: bool) -> 
         chained: whether each reads the states of the one before.
     """
     kernels = [plan.kernel for plan in plans if plan.kernel is not None]
-    chunk = device.chunk_of(calls[0].layout.steps)
-    if len(kernels) == len(plans):
-        return device.unroll_together(calls, kernels, chained=chained, chunk=chunk)
-    return [_unroll_alone(plan, call, chunk) for plan, call in zip(plans, calls, strict=True)]
+    if kernels and len(kernels) == len(plans):
+        return device.unroll_together(calls, kernels, chained=chained, chunk=device.chunk_of(calls[0].layout.steps))
+    return [_unroll_alone(plan, call) for plan, call in zip(plans, calls, strict=True)]
 
 
-def _unroll_alone(plan: Plan, call: Recurrence, chunk: int) -> Unrolled:
+def _unroll_alone(plan: Plan, call: Recurrence) -> Unrolled:
     if plan.kernel is not None:
-        return device.unroll_together([call], [plan.kernel], chained=False, chunk=chunk)[0]
-    forms: dict[str, Callable[[Recurrence], Unrolled]] = {
-        "loop": reference.unroll,
-        "python": explicit.unroll,
-        "native": replicated.unroll if transformed() else compiled.unroll,
-    }
-    return forms[plan.form](call)
+        return unroll_all([call], [plan], chained=False)[0]
+    return cpu.unroll(call) if plan.engine == "cpu" else reference.unroll(call)
 
 
 def choose(call: Recurrence, *, engine: str, differentiable_record: bool, together: int = 1) -> Plan:
@@ -79,6 +72,8 @@ def choose(call: Recurrence, *, engine: str, differentiable_record: bool, togeth
         differentiable_record: whether collected tensors must carry gradients.
         together: how many recurrences run side by side on an accelerator, and share it.
     """
+    if not call.layout.rows:
+        return Plan("reference", "loop", ("the batch is empty",))
     if engine == "reference":
         return Plan("reference", "loop", ("the layer was built with engine='reference'",))
     if engine == "triton" or (engine == "auto" and call.weight_hh.device.type == "cuda"):
@@ -89,9 +84,7 @@ def choose(call: Recurrence, *, engine: str, differentiable_record: bool, togeth
     else:
         refusal = _why_not_cpu(call, differentiable_record=differentiable_record)
         if refusal is None:
-            status = load_native()
-            lacking = compiled.why_not(call) if status.available else status.reason
-            return Plan("cpu", "native") if lacking is None else Plan("cpu", "python", (f"native: {lacking}",))
+            return Plan("cpu", "native")
     if engine != "auto":
         raise EngineError(
             where=f"engine={engine!r}",
@@ -124,7 +117,7 @@ def _why_not_cpu(call: Recurrence, *, differentiable_record: bool) -> str | None
     if weight.dtype not in (torch.float32, torch.float64):
         return f"it computes in float32 and float64, not in {weight.dtype}"
     refusal = _why_not_written(call, differentiable_record=differentiable_record)
-    return refusal or (replicated.why_not(call, load_native()) if transformed() else None)
+    return refusal or cpu.why_not(call, load_native())
 
 
 def _why_not_written(call: Recurrence, *, differentiable_record: bool) -> str | None:

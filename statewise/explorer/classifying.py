@@ -17,8 +17,8 @@ from statewise.explorer.subjects import EVERYTHING, Example, Followed, Row, Subj
 from statewise.layers import RecurrentLayer
 from statewise.models import SequenceClassifier
 from statewise.models.views import view_of
+from statewise.train.classify_folder import IMDB_WORDS
 
-IMDB_WORDS = 400  # that the benchmark keeps of a review where nobody says how many
 SOME = 12  # symbols that an error names
 
 

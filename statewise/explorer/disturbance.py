@@ -9,7 +9,7 @@ from torch import Tensor
 
 from statewise.errors import ArgumentError
 from statewise.layers import RecurrentLayer
-from statewise.transforms import Centroids, Sizes, StateChange, StateGrads, StateTransform, Stream
+from statewise.transforms import Centroids, Sizes, StateChange, StateTransform, Stream
 from statewise.transforms.base import choice, finite
 from statewise.transforms.recipes import Kind, Recipe
 
@@ -55,18 +55,7 @@ class Disturbance(StateTransform):
         parameters: tuple[Tensor, ...],
     ) -> StateChange:
         moved = state + draws[0] if self.mode == "additive" else state * draws[0]
-        return StateChange(moved.to(state.dtype), memory, ())
-
-    def backward(
-        self,
-        grad_state: Tensor,
-        grad_memory: Tensor | None,
-        saved: tuple[Tensor, ...],
-        draws: tuple[Tensor, ...],
-        parameters: tuple[Tensor, ...],
-    ) -> StateGrads:
-        grad = grad_state if self.mode == "additive" else grad_state * draws[0]
-        return StateGrads(grad.to(grad_state.dtype), grad_memory, None, None, ())
+        return StateChange(moved.to(state.dtype), memory)
 
 
 @dataclass(frozen=True, kw_only=True)

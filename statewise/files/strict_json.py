@@ -9,8 +9,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
 
-from torch import Tensor
-
 from statewise.errors import DtypeError
 
 DEPTH = 64  # lists and objects in each other; nothing that is written here has more than five
@@ -46,12 +44,14 @@ def strict(value: Any, where: str = "record") -> Any:
         return [strict(part, f"{where}[{index}]") for index, part in enumerate(value)]
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, Tensor) and value.numel() == 1:
-        return strict(value.item(), where)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
         return encode_number(float(value))
+    from torch import Tensor  # late, because most of what is written is no tensor, and some commands need no torch
+
+    if isinstance(value, Tensor) and value.numel() == 1:
+        return strict(value.item(), where)
     raise DtypeError(
         where=where,
         got=type(value).__name__,

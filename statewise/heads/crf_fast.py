@@ -1,20 +1,20 @@
-"""Which engine walks the chain, and the two explicit ones: C++ on the CPU, Triton on a CUDA device."""
+"""Which engine walks the chain, and the two kernels: C++ on the CPU, Triton on a CUDA device."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from statewise.engine import ENGINES
-from statewise.engine.backward import refuse_second_derivative
-from statewise.errors import ArgumentError, EngineError
+from statewise.errors import ArgumentError, EngineError, SecondDerivativeError
 from statewise.heads.crf_reference import Scores, prefix_log_partitions
 from statewise.heads.crf_span import Span
-from statewise.kernels import load_triton, transformed
-from statewise.native import load_native
+from statewise.kernels import load_triton, traced, transformed
+from statewise.native import load_native, operators
 
 MOST_TAGS = 128  # that the accelerator's kernel keeps in registers
 
@@ -72,24 +72,23 @@ class NativeWalker(Walker):
         return None if load_native().available else load_native().reason
 
     def forward(self, emissions: Tensor, scores: Scores, span: Span, *, every: bool) -> tuple[Tensor, Made]:
-        wide = emissions.to(scores.start.dtype).contiguous()
-        found, *made = torch.ops.statewise_native.crf_forward(wide, *contiguous(scores), span.lengths, every)
+        found, *made = operators.crf_forward(*_alike(emissions, scores), span.lengths, every)
         return found, tuple(made)
 
     def backward(
         self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, made: Made, *, every: bool
     ) -> Gradients:
-        given = (grad.contiguous(), *contiguous(scores), span.lengths, every, *made)
-        return torch.ops.statewise_native.crf_backward(*given)  # type: ignore[no-any-return]
+        weights, sums, logged = made
+        matrix, start, end = contiguous(scores)
+        return operators.crf_backward(grad.contiguous(), matrix, start, end, span.lengths, every, weights, sums, logged)
 
     def score(self, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Tensor:
-        wide = emissions.to(scores.start.dtype).contiguous()
-        given = (wide, *contiguous(scores), path.tags, span.lengths, path.weights, path.pair_weights)
-        return torch.ops.statewise_native.crf_path_score(*given)  # type: ignore[no-any-return]
+        given = (path.tags, span.lengths, path.weights, path.pair_weights)
+        return operators.crf_path_score(*_alike(emissions, scores), *given)
 
     def score_backward(self, grad: Tensor, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Gradients:
         given = (grad.contiguous(), *contiguous(scores), path.tags, span.lengths, path.weights, path.pair_weights)
-        return torch.ops.statewise_native.crf_path_score_backward(*given)  # type: ignore[no-any-return]
+        return operators.crf_path_score_backward(*given)
 
 
 class TritonWalker(Walker):
@@ -139,11 +138,36 @@ def contiguous(scores: Scores) -> tuple[Tensor, Tensor, Tensor]:
     return scores.transitions.contiguous(), scores.start.contiguous(), scores.end.contiguous()
 
 
+def _alike(emissions: Tensor, scores: Scores) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Emissions and scores in one dtype, as the C++ kernel reads them."""
+    return emissions.to(scores.start.dtype).contiguous(), *contiguous(scores)
+
+
 NATIVE, TRITON = NativeWalker(), TritonWalker()
 
 
+class _Refused(torch.autograd.Function):
+    """Lets a gradient be used, but not be differentiated again: that would be silently wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, *sources: Tensor) -> Tensor:
+        return grad.view_as(grad)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        raise SecondDerivativeError.asked("CRF", "Build it with engine='reference', which autograd can differentiate.")
+
+
+def _first_only(grads: Gradients, likes: Sequence[Tensor], sources: Sequence[Tensor]) -> list[Tensor]:
+    """Gradients in the dtypes of what they are of, which depend on sources that are not to be differentiated."""
+    fitted = [each.to(like.dtype) for each, like in zip(grads, likes, strict=True)]
+    if not torch.is_grad_enabled():
+        return fitted
+    return [_Refused.apply(each, *sources) for each in fitted]  # type: ignore[no-untyped-call]
+
+
 class WalkedPrefixes(torch.autograd.Function):
-    """The log partitions of all prefixes by an explicit engine."""
+    """The log partitions of all prefixes by a kernel."""
 
     @staticmethod
     def forward(
@@ -168,12 +192,11 @@ class WalkedPrefixes(torch.autograd.Function):
         with torch.no_grad():
             scores = Scores(transitions, start, end)
             grads = ctx.walker.backward(grad, emissions, scores, ctx.span, tuple(made), every=ctx.every)
-            fitted: list[Tensor | None] = [each.to(like.dtype) for each, like in zip(grads, tensors, strict=True)]
-        return None, None, None, *refuse_second_derivative(fitted, (grad, *tensors))
+        return None, None, None, *_first_only(grads, tensors, (grad, *tensors))
 
 
 class WalkedScores(torch.autograd.Function):
-    """The weighted scores of given paths by an explicit engine; the weights get no gradient."""
+    """The weighted scores of given paths by a kernel; the weights get no gradient."""
 
     @staticmethod
     def forward(
@@ -197,8 +220,7 @@ class WalkedScores(torch.autograd.Function):
         path, tensors = Path(*ctx.saved_tensors[:3]), ctx.saved_tensors[3:]
         with torch.no_grad():
             grads = ctx.walker.score_backward(grad, tensors[0], Scores(*tensors[1:]), ctx.span, path)
-            fitted: list[Tensor | None] = [each.to(like.dtype) for each, like in zip(grads, tensors, strict=True)]
-        return None, None, None, None, None, *refuse_second_derivative(fitted, (grad,))
+        return None, None, None, None, None, *_first_only(grads, tensors, (grad,))
 
 
 def choose(emissions: Tensor, engine: str = "auto") -> tuple[Walker | None, dict[str, str]]:
@@ -230,6 +252,22 @@ def choose(emissions: Tensor, engine: str = "auto") -> tuple[Walker | None, dict
     return None, reasons
 
 
+def serving(emissions: Tensor, engine: str) -> Walker | None:
+    """The engine that serves these emissions now: torch's compiler knows the operators of the CPU's, and no other."""
+    walker = choose(emissions, engine)[0]
+    return None if traced() and walker is not NATIVE else walker
+
+
+def score_of(walker: Walker, emissions: Tensor, scores: Scores, span: Span, path: Path) -> Tensor:
+    """The weighted score of one path for each sequence by an engine, (batch,); the weights get no gradient."""
+    if traced():
+        given = (path.tags, span.lengths, path.weights, path.pair_weights)
+        found: Tensor = torch.ops.statewise.crf_path_score(*_alike(emissions, scores), *given)
+    else:
+        found = WalkedScores.apply(walker, span, *path, emissions, *scores)  # type: ignore[no-untyped-call]
+    return found
+
+
 def walk(emissions: Tensor, scores: Scores, span: Span, engine: str, *, every: bool) -> Tensor:
     """``log Z`` of every prefix, (steps, batch), or only those of the whole sequences, (batch,).
 
@@ -240,10 +278,11 @@ def walk(emissions: Tensor, scores: Scores, span: Span, engine: str, *, every: b
         engine: as ``choose``.
         every: whether every prefix is wanted.
     """
-    walker = None if torch.compiler.is_compiling() else choose(emissions, engine)[0]
+    walker = serving(emissions, engine)
+    if walker is not None and traced():
+        return torch.ops.statewise.crf_forward(*_alike(emissions, scores), span.lengths, every)[0]  # type: ignore[no-any-return]
     if walker is not None:
-        found: Tensor = WalkedPrefixes.apply(walker, span, every, emissions, *scores)  # type: ignore[no-untyped-call]
-        return found
+        return WalkedPrefixes.apply(walker, span, every, emissions, *scores)  # type: ignore[no-any-return, no-untyped-call]
     with torch.autocast(emissions.device.type, enabled=False):
         found = prefix_log_partitions(emissions.to(scores.start.dtype), scores, span.inside)
     return found if every else span.at_end(found)

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from statewise.errors import ArgumentError, DeviceError, DtypeError, ShapeError
 from statewise.heads.crf_constraints import Constraints
-from statewise.heads.crf_fast import WalkedScores, choose
+from statewise.heads.crf_fast import Path, score_of, serving
 from statewise.heads.crf_reference import NEVER, Scores
 from statewise.heads.crf_span import Span
+from statewise.kernels import traced
 
 
 class ForbiddenPathError(ArgumentError):
@@ -39,13 +40,11 @@ def path_score(
         engine: as that of the recursion: "reference" for torch's operations alone, which go on to second derivatives.
     """
     fixed = not any(each is not None and each.requires_grad for each in (weights, pair_weights))
-    walker = choose(emissions, engine)[0] if fixed and not torch.compiler.is_compiling() else None
+    walker = serving(emissions, engine) if fixed else None
     if walker is not None:
         kind = scores.start.dtype
         given = (each if each is None else each.to(kind).contiguous() for each in (weights, pair_weights))
-        tensors = (tags.long().contiguous(), *given, emissions, *scores)
-        found: Tensor = WalkedScores.apply(walker, span, *tensors)  # type: ignore[no-untyped-call]
-        return found
+        return score_of(walker, emissions, scores, span, Path(tags.long().contiguous(), *given))
     tags = torch.where(span.inside, tags, 0)
     emitted = emissions.gather(-1, tags.unsqueeze(-1)).squeeze(-1).to(scores.start.dtype)
     ends = scores.start[tags[0]], scores.end[span.at_end(tags)]
@@ -99,8 +98,8 @@ def check_tags(
 ) -> None:
     """Refuse tags that do not exist, or a path that the constraints forbid.
 
-    Tags on a device are not looked at, since the host would have to wait for them: a forbidden path there has the score
-    -inf, and a loss of inf.
+    Tags on a device are not looked at, since the host would have to wait for them, nor those that torch's compiler
+    traces: a forbidden path there has the score -inf, and a loss of inf.
 
     Args:
         tags: (steps, batch).
@@ -114,7 +113,7 @@ def check_tags(
         raise DtypeError(where=where, got=got, wanted="a tensor of whole numbers")
     if tags.shape != (span.steps, len(span.lengths)):
         raise ShapeError(where=where, got=tuple(tags.shape), wanted=f"({span.steps}, {len(span.lengths)}), time first")
-    if tags.device.type != "cpu" or span.device.type != "cpu":
+    if tags.device.type != "cpu" or span.there.device.type != "cpu" or traced():
         return
     outside = ((tags < 0) | (tags >= count)) & span.inside
     if bool(outside.any()):
@@ -144,8 +143,8 @@ def check_weights(weights: Tensor, span: Span, *, where: str = "weights") -> Non
     if weights.shape != wanted:
         remedy = "Give each step of each sequence its own: weights.expand(steps, batch) repeats one."
         raise ShapeError(where=where, got=tuple(weights.shape), wanted=f"{wanted}, time first", remedy=remedy)
-    if weights.device != span.device:
-        raise DeviceError(where=where, got=str(weights.device), wanted=f"{span.device}, as the emissions")
+    if weights.device != span.there.device:
+        raise DeviceError(where=where, got=str(weights.device), wanted=f"{span.there.device}, as the emissions")
 
 
 def _check_path(tags: Tensor, span: Span, constraints: Constraints, where: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from statewise.errors import DeviceError, DtypeError, LengthError, ShapeError
+from statewise.kernels import traced
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Span:
     Args:
         steps: of the padded batch.
         lengths: (batch,), int64, on the CPU.
-        device: where the batch lies.
+        there: the lengths on the device of the batch.
 
     >>> Span.of(None, torch.zeros(3, 2, 4)).lengths
     tensor([3, 3])
@@ -26,7 +26,7 @@ class Span:
 
     steps: int
     lengths: Tensor
-    device: torch.device
+    there: Tensor
 
     @classmethod
     def of(cls, lengths: Tensor | None, padded: Tensor, *, where: str = "lengths") -> Span:
@@ -52,23 +52,20 @@ class Span:
             raise DeviceError(where=where, got=str(lengths.device), wanted="the CPU", remedy=remedy)
         if lengths.shape != (batch,):
             raise ShapeError(where=where, got=tuple(lengths.shape), wanted=f"({batch},), one for each sequence")
-        for row, length in enumerate(lengths.tolist()):
+        # Under torch's compiler there are no numbers yet; the kernel's operator looks at them.
+        for row, length in enumerate(() if traced() else lengths.tolist()):
             if not 1 <= length <= steps:
                 got = "an empty sequence" if length == 0 else f"length {length}"
                 remedy = _LEAVE_OUT if length == 0 else "Count the steps of each sequence in this batch."
                 wanted = f"lengths from 1 to {steps}"
                 raise LengthError(where=where, got=f"{got} at {row}", wanted=wanted, remedy=remedy)
-        return cls(steps, lengths.long(), padded.device)
+        lengths = lengths.long()
+        return cls(steps, lengths, lengths.to(padded.device, non_blocking=True))
 
-    @cached_property
-    def there(self) -> Tensor:
-        """The lengths on the device."""
-        return self.lengths.to(self.device, non_blocking=True)
-
-    @cached_property
+    @property
     def inside(self) -> Tensor:
         """(steps, batch): which steps are there at all."""
-        return torch.arange(self.steps, device=self.device)[:, None] < self.there
+        return torch.arange(self.steps, device=self.there.device)[:, None] < self.there
 
     def at_end(self, values: Tensor) -> Tensor:
         """Of (steps, batch) values those at the last step of each sequence.

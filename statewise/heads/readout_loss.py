@@ -11,8 +11,8 @@ from torch import Tensor
 from torch._C import _functorch
 
 from statewise.errors import SecondDerivativeError
-from statewise.kernels import transformed
-from statewise.native import load_native
+from statewise.kernels import traced, transformed
+from statewise.native import load_native, operators
 
 _MOST_BYTES = 768 * 1024  # of the weights: larger ones do not stay in a core's cache, and torch's products serve better
 
@@ -60,7 +60,7 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(gradients: bool, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-        return tuple(torch.ops.statewise_native.readout_loss(states, weight, bias, targets, gradients))
+        return operators.readout_loss(states, weight, bias, targets, gradients)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -138,7 +138,7 @@ def _fits(rows: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> bool:
         return False
     if {weight.dtype, bias.dtype} != {rows.dtype} or weight.numel() * weight.element_size() > _MOST_BYTES:
         return False
-    return not torch.compiler.is_compiling() and _known_transforms() and load_native().available
+    return not traced() and _known_transforms() and load_native().available
 
 
 def _known_transforms() -> bool:

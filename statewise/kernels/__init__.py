@@ -1,5 +1,12 @@
 """The Triton kernels of the accelerator's engine, one file each; only what is named here may be imported early."""
 
-from statewise.kernels.status import TritonStatus, load_triton, transformed
+from typing import TYPE_CHECKING
 
-__all__ = ["TritonStatus", "load_triton", "transformed"]
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.kernels.status import TritonStatus, load_triton, traced, transformed
+
+__all__ = ["TritonStatus", "load_triton", "traced", "transformed"]
+
+lazy_imports(__name__)

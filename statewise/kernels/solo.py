@@ -115,7 +115,7 @@ def solo_forward(
         if MIX:
             acc = tl.dot(w, x.to(DT), input_precision=PRECISION).to(ACC)
         else:
-            acc = tl.dot(w, x.to(DT), term.to(ACC), input_precision=PRECISION)
+            acc = tl.dot(w, x.to(DT), term.to(ACC), input_precision=PRECISION, out_dtype=ACC)
         a0, a1, a2, a3 = part(acc, COUNT, BU, BN)
         if TWO:
             a0 = sigmoid(a0, FAST)
@@ -124,7 +124,7 @@ def solo_forward(
             if MASKED:
                 x = x * mask
             store_block(V2, x, wide, live, unit, 0, 1, Hp)
-            last_plane = tl.dot(w2, x.to(DT), last_plane, input_precision=PRECISION)
+            last_plane = tl.dot(w2, x.to(DT), last_plane, input_precision=PRECISION, out_dtype=ACC)
             if CELL == "mgu":
                 a1 = last_plane
             else:

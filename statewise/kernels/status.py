@@ -41,6 +41,15 @@ def transformed() -> bool:
     return bool(torch._C._are_functorch_transforms_active())
 
 
+def traced() -> bool:
+    """Whether torch records operators instead of running them: its compiler, or a mode such as ``FakeTensorMode``.
+
+    >>> traced()
+    False
+    """
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+
+
 @functools.cache
 def load_triton() -> TritonStatus:
     """Import Triton once and say what it can do here; nothing is raised.
@@ -55,6 +64,9 @@ def load_triton() -> TritonStatus:
     except ImportError:
         return TritonStatus(available=False, reason="Triton is not installed; torch's CUDA builds bring it along")
     if triton.knobs.runtime.interpret:
+        if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7):  # numpy 2.4 refuses what it does with arrays
+            reason = f"the interpreter of Triton {triton.__version__} cannot run the kernels, that of 3.7.1 can"
+            return TritonStatus(available=False, reason=reason)
         return TritonStatus(available=True, interpreted=True)
     if not torch.cuda.is_available():
         return TritonStatus(available=False, reason="torch sees no CUDA device")

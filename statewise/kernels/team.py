@@ -87,14 +87,14 @@ def team_forward(
             for j in tl.static_range(len(KS)):
                 spot = source[None, :] + (up_to(KS, j) + tl.arange(0, KS[j]))[:, None]
                 piece = tl.load(spot, mask=live[None, :], other=0.0, cache_modifier=".cg")
-                acc = tl.dot(w[j], piece, acc, input_precision=PRECISION)
+                acc = tl.dot(w[j], piece, acc, input_precision=PRECISION, out_dtype=ACC)
         else:
             x = ()
             for j in tl.static_range(len(KS)):
                 spot = source[None, :] + (up_to(KS, j) + tl.arange(0, KS[j]))[:, None]
                 x = x + (tl.load(spot, mask=live[None, :], other=0.0, cache_modifier=".cg"),)
             for j in tl.static_range(len(KS)):
-                acc = tl.dot(w[j], x[j], acc, input_precision=PRECISION)
+                acc = tl.dot(w[j], x[j], acc, input_precision=PRECISION, out_dtype=ACC)
         a0, a1, a2, a3 = part(acc, COUNT, BU, BN)
         a0, a1, a2, a3, b0, b1, b2, b3, weight = finish_planes(
             a0, a1, a2, a3, bias, b >= kept, Z, Z2, LAMBDA, row, b, live, unit, rep, rows, batch,

@@ -20,6 +20,7 @@ from statewise.layers.drawing import START, DrawingLayer
 from statewise.layers.draws import Draws
 from statewise.layers.pairs import Batches, read_pairs
 from statewise.layers.plain import StepWeights, apply_stack_once
+from statewise.native import load_native
 from statewise.transforms import Pairing, Place, Randomness, RecurrentDropout, StateTransform, ThroughTimeMix
 from statewise.weights import restore_weight_drop
 
@@ -67,12 +68,20 @@ class RecurrentLayer(DrawingLayer):
         """
         options: dict[str, Any] = {"collect": collect, "collect_grad": collect_grad, "generator": generator}
         options |= {"draws": draws, "pairing": pairing}
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() and not (self._traceable(generator) and draws is None and pairing is None):
             # A compiled model breaks its graph here, since the engines are compiled already.
             from statewise.layers.uncompiled import eagerly
 
             return eagerly(self._run, input, hx, **options)
         return self._run(input, hx, **options)
+
+    def _traceable(self, generator: torch.Generator | None) -> bool:
+        """Whether torch's compiler shall look into a pass: on a CPU, draws and the kernel are operators to it."""
+        if self.weight_ih_l0.device.type != "cpu" or generator is not None or self.check_finite:
+            return False
+        # The plain loop is a graph of all its steps, which takes minutes to compile: only where nothing else will do.
+        asked = self.engine == "reference" or torch.compiler.is_exporting()
+        return asked or (self.engine in ("auto", "cpu") and load_native().available)
 
     def _run(
         self,
@@ -92,7 +101,7 @@ class RecurrentLayer(DrawingLayer):
                 self._check_draws(draws, batches)
                 restore_weight_drop(self, draws.weights)
             else:
-                draws = self._draw_all(batches, generator)
+                draws = self._draw_all(batches, generator, starts=hx is None)
             initial = self._initial_of(hx, batches, draws)
             rows, ran, seen = batches.own.rows, [], bool(kinds)
             stretches = deque(self._stretches(batches, draws))
@@ -179,7 +188,7 @@ class RecurrentLayer(DrawingLayer):
                 call = self._recurrence(layer, 0, rows, initial, batches, draws, record=False)
                 plans.append(self._choose(call, collect_grad, len(layers) * self.num_directions))
         # The stack is as fast as its slowest layer.
-        return max(plans, key=lambda plan: ("solo", "team", "step", "native", "python", "loop").index(plan.form))
+        return max(plans, key=lambda plan: ("solo", "team", "step", "native", "loop").index(plan.form))
 
     def first_recurrence(self, input: Tensor | PackedSequence) -> tuple[Recurrence, int]:
         """The recurrence of the first layer for an input, and how many run side by side with it, itself included."""

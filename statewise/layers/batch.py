@@ -95,7 +95,7 @@ def _read_packed(packed: PackedSequence, *, where: str) -> Layout:
             wanted="positive sizes that never grow and add up to the rows",
             remedy="Make it with torch.nn.utils.rnn.pack_padded_sequence or pack_sequence.",
         )
-    return Layout(sizes)
+    return Layout.of_sizes(sizes)
 
 
 def _read_padded(data: Tensor, *, where: str, batch_first: bool, autocast: bool) -> Batch:
@@ -108,14 +108,14 @@ def _read_padded(data: Tensor, *, where: str, batch_first: bool, autocast: bool)
     batched = data.ndim == 3
     timed = data.unsqueeze(1) if not batched else data.transpose(0, 1) if batch_first else data
     steps, rows = timed.shape[:2]
-    if steps == 0 or rows == 0:
+    if steps == 0:
         raise LengthError(
             where=f"{where} input",
-            got=f"{steps} steps of {rows} sequences, shape {tuple(data.shape)}",
-            wanted="at least one of each",
+            got=f"0 steps of {rows} sequences, shape {tuple(data.shape)}",
+            wanted="at least one step",
             remedy="Leave empty sequences out of the batch.",
         )
-    return Batch(timed.flatten(0, 1), Layout((rows,) * steps), batched, autocast=autocast)
+    return Batch(timed.flatten(0, 1), Layout(steps, rows), batched, autocast=autocast)
 
 
 def check_kind(
@@ -153,7 +153,9 @@ def _check_finite(data: Tensor, *, where: str) -> None:
 
 def autocast_is_on(device: torch.device) -> bool:
     """Whether the caller is under autocast; False on devices that have none."""
-    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
+    # A CPU has it; torch 2.11's compiler cannot look into the question.
+    available = device.type == "cpu" or torch.amp.is_autocast_available(device.type)
+    return available and torch.is_autocast_enabled(device.type)
 
 
 def computing_dtype(weight: Tensor) -> torch.dtype:

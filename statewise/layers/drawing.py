@@ -21,14 +21,14 @@ START = 2**32  # the key of the stream of initial states, beyond every index of 
 class DrawingLayer(LayerParts):
     """The part of a recurrent layer that draws: every transform from a stream of its own, layer by layer."""
 
-    def _draw_all(self, batches: Batches, generator: torch.Generator | None) -> Draws:
-        draws = self._draw(batches, generator)
+    def _draw_all(self, batches: Batches, generator: torch.Generator | None, *, starts: bool = True) -> Draws:
+        draws = self._draw(batches, generator, starts=starts)
         if not self.training:
             return draws
         redraw_weight_drop(self, generator)
         return replace(draws, weights=weight_drop_masks(self))
 
-    def _draw(self, batches: Batches, generator: torch.Generator | None) -> Draws:
+    def _draw(self, batches: Batches, generator: torch.Generator | None, *, starts: bool = True) -> Draws:
         device = batches.own.rows.device
         check_generator(generator, where=self._name, device=device)
         randomness, drawn = Randomness(generator, device=device), {}
@@ -42,7 +42,7 @@ class DrawingLayer(LayerParts):
                     tensors = self._draw_one(transform, layer, batches, stream)
                     if tensors is not None:
                         drawn[index, layer, direction] = tensors
-        start = self._draw_start(batches.started(), randomness.stream(START))
+        start = self._draw_start(batches.started(), randomness.stream(START)) if starts else None
         return Draws(drawn, start, made_for=(self._drawing, self.training, self._stack))
 
     def _draw_one(

@@ -116,7 +116,7 @@ def pad(packed: PackedSequence, *, steps: int | None = None) -> Shaped[Tensor, "
     tensor([[1., 1.],
             [0., 1.]])
     """
-    layout = Layout(tuple(packed.batch_sizes.tolist()))
+    layout = Layout.of_sizes(tuple(packed.batch_sizes.tolist()))
     sequence, step = (moved(torch.from_numpy(numbers), packed.data.device) for numbers in layout.places)
     if packed.sorted_indices is not None:
         sequence = packed.sorted_indices[sequence]

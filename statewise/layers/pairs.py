@@ -10,7 +10,7 @@ from torch import Tensor
 
 from statewise.engine import Drawn, Layout, Member, Mixed, Recurrence, deal, project
 from statewise.engine.layout import Array
-from statewise.errors import ArgumentError, DtypeError, ShapeError
+from statewise.errors import ArgumentError, DtypeError, LengthError, ShapeError
 from statewise.layers.batch import Batch
 from statewise.transforms import Pairing
 
@@ -93,7 +93,7 @@ class Batches:
     def started(self) -> Batch:
         """A batch of as many sequences as initial states are drawn for: all that a layer of the stack may have."""
         batches = [self.at(0)] if self.paired is None else [self.at(0), self.paired.batch]
-        return max(batches, key=lambda batch: batch.layout.batch)
+        return batches[0] if len(batches) == 1 else max(batches, key=lambda batch: batch.layout.batch)
 
 
 def read_pairs(
@@ -129,6 +129,9 @@ def read_pairs(
             remedy="Call the layer without it, or call .train() first.",
         )
     layout = batch.layout
+    if not layout.rows:
+        got, remedy = "a pairing of an empty batch", "Call the layer without it."
+        raise LengthError(where=where, got=got, wanted="sequences to mix", remedy=remedy)
     pairing.check(steps=layout.steps, batch=layout.batch, layers=layers, device=batch.rows.device)
     return Batches(batch, pair_up(pairing, batch, layer))
 

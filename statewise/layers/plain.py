@@ -33,9 +33,6 @@ class PlainProduct:
         product = torch.ones_like(value) if self._ones else value @ self._weight[blocks].T
         return product if self._bias is None else product + self._bias[blocks]
 
-    def backward(self, grad: Tensor, first: int, last: int) -> Tensor:
-        raise AssertionError("autograd differentiates a single step")
-
 
 def apply_once(
     cell: Cell, rows: Tensor, state: Tensor, memory: Tensor | None, weights: StepWeights, *, ones: bool = False

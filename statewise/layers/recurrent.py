@@ -20,7 +20,7 @@ from statewise.cells import (
     RNNCell,
 )
 from statewise.errors import ArgumentError
-from statewise.kernels import transformed
+from statewise.kernels import traced, transformed
 from statewise.layers.base import RecurrentLayer, State
 from statewise.layers.batch import Batch
 from statewise.layers.draws import Draws
@@ -344,5 +344,5 @@ class RAC(RecurrentLayer):
 
 
 def _can_be_looked_at(numbers: Tensor) -> bool:
-    """Whether numbers are there at no cost: an accelerator would have to be waited for, and vmap has none."""
-    return numbers.device.type == "cpu" and not transformed()
+    """Whether numbers are there at no cost: an accelerator would have to be waited for, vmap and a graph have none."""
+    return numbers.device.type == "cpu" and not transformed() and not traced()

@@ -12,15 +12,20 @@ only the statistics                     :func:`score_interval`, :func:`differenc
 ======================================  ============================================================
 """
 
-from statewise.lineup.adaptor import Adaptor, Metric, Tested, Told, Trained
-from statewise.lineup.candidates import Candidate, LineUp, line_up, registry
-from statewise.lineup.comparison import Comparison, compare_on, go_on
-from statewise.lineup.exchange import exchange_test, holm
-from statewise.lineup.halving import Standing, rungs, survivors
-from statewise.lineup.intervals import Interval, difference_interval, score_interval, sequences_needed
-from statewise.lineup.recognise import Recognised, recognise
-from statewise.lineup.state import Asked
-from statewise.lineup.verdict import Line
+from typing import TYPE_CHECKING
+
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.lineup.adaptor import Adaptor, Metric, Tested, Told, Trained
+    from statewise.lineup.candidates import Candidate, LineUp, line_up, registry
+    from statewise.lineup.comparison import Comparison, compare_on, go_on
+    from statewise.lineup.exchange import exchange_test, holm
+    from statewise.lineup.halving import Standing, rungs, survivors
+    from statewise.lineup.intervals import Interval, difference_interval, score_interval, sequences_needed
+    from statewise.lineup.recognise import Recognised, recognise
+    from statewise.lineup.state import Asked
+    from statewise.lineup.verdict import Line
 
 __all__ = [
     "Adaptor",
@@ -49,3 +54,5 @@ __all__ = [
     "sequences_needed",
     "survivors",
 ]
+
+lazy_imports(__name__)

@@ -17,50 +17,55 @@ the tensor networks of a circuit               :func:`circuit_network`, :func:`n
 =============================================  ===============================================================
 """
 
-from statewise.memory.advise import advise, rank_text
-from statewise.memory.assignments import motivating_weights, proof_matrix, proof_weights
-from statewise.memory.budget import orthogonal_parameters, width_within
-from statewise.memory.certificate import GenericRank
-from statewise.memory.circuit import Circuit, SingularStartWarning, drawn_circuit
-from statewise.memory.counts import (
-    conjecture,
-    end_cap,
-    interactions,
-    multiset,
-    repaired_conjecture,
-    start_cap,
-    state_bound,
-    theorem1,
-    upper_bound,
-)
-from statewise.memory.drawing_figures import figure_svg
-from statewise.memory.drawing_svg import network_svg
-from statewise.memory.field import Field
-from statewise.memory.generic import generic_rank
-from statewise.memory.grid_tensor import grid_tensor, matricize
-from statewise.memory.profile import (
-    MemoryProfile,
-    empirical_profile,
-    generic_profile,
-    network_profile,
-    spectral_profile,
-)
-from statewise.memory.rank_table import rank_table, read_rank_table
-from statewise.memory.rank_table_cases import shapes_of
-from statewise.memory.rank_table_rows import RankRow, RankTable
-from statewise.memory.row_space import shallow_rank
-from statewise.memory.sampled import sampled_rank
-from statewise.memory.scaled import Scaled, scaled_scores
-from statewise.memory.separation import NetworkRank, equivalent_shallow_width, exact_table, network_rank
-from statewise.memory.shallow_spectrum import shallow_spectrum
-from statewise.memory.sharper_bound import proved_bound, sharper_state_bound
-from statewise.memory.spectrum import RoundedRankWarning, SeparationSpectrum, separation_spectrum
-from statewise.memory.tensor_network import TensorNetwork
-from statewise.memory.tensor_network_build import circuit_network, product_network, state_network
-from statewise.memory.tensor_network_contract import circuit_tensors, contract, einsum_text, not_cloned, operands
-from statewise.memory.tensor_network_counts import network_counts, product_form
-from statewise.memory.tensor_network_dot import network_dot
-from statewise.memory.tensor_train import TensorTrain, tensor_train
+from typing import TYPE_CHECKING
+
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.memory.advise import advise, rank_text
+    from statewise.memory.assignments import motivating_weights, proof_matrix, proof_weights
+    from statewise.memory.budget import orthogonal_parameters, width_within
+    from statewise.memory.certificate import GenericRank
+    from statewise.memory.circuit import Circuit, SingularStartWarning, drawn_circuit
+    from statewise.memory.counts import (
+        conjecture,
+        end_cap,
+        interactions,
+        multiset,
+        repaired_conjecture,
+        start_cap,
+        state_bound,
+        theorem1,
+        upper_bound,
+    )
+    from statewise.memory.drawing_figures import figure_svg
+    from statewise.memory.drawing_svg import network_svg
+    from statewise.memory.field import Field
+    from statewise.memory.generic import generic_rank
+    from statewise.memory.grid_tensor import grid_tensor, matricize
+    from statewise.memory.profile import (
+        MemoryProfile,
+        empirical_profile,
+        generic_profile,
+        network_profile,
+        spectral_profile,
+    )
+    from statewise.memory.rank_table import rank_table, read_rank_table
+    from statewise.memory.rank_table_cases import shapes_of
+    from statewise.memory.rank_table_rows import RankRow, RankTable
+    from statewise.memory.row_space import shallow_rank
+    from statewise.memory.sampled import sampled_rank
+    from statewise.memory.scaled import Scaled, scaled_scores
+    from statewise.memory.separation import NetworkRank, equivalent_shallow_width, exact_table, network_rank
+    from statewise.memory.shallow_spectrum import shallow_spectrum
+    from statewise.memory.sharper_bound import proved_bound, sharper_state_bound
+    from statewise.memory.spectrum import RoundedRankWarning, SeparationSpectrum, separation_spectrum
+    from statewise.memory.tensor_network import TensorNetwork
+    from statewise.memory.tensor_network_build import circuit_network, product_network, state_network
+    from statewise.memory.tensor_network_contract import circuit_tensors, contract, einsum_text, not_cloned, operands
+    from statewise.memory.tensor_network_counts import network_counts, product_form
+    from statewise.memory.tensor_network_dot import network_dot
+    from statewise.memory.tensor_train import TensorTrain, tensor_train
 
 __all__ = [
     "Circuit",
@@ -128,3 +133,5 @@ __all__ = [
     "upper_bound",
     "width_within",
 ]
+
+lazy_imports(__name__)

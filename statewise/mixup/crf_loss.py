@@ -114,7 +114,7 @@ def _paper(run: _MixedRun) -> Tensor:
 
 def _check_coefficients(coefficients: Tensor, whole: Span) -> None:
     """Refuse what is no coefficient for each step of each pair; values on a device are not waited for."""
-    where, span = "mixed_crf_loss.coefficients", replace(whole, device=coefficients.device)
+    where, span = "mixed_crf_loss.coefficients", replace(whole, there=whole.lengths.to(coefficients.device))
     check_weights(coefficients, span, where=where)
     if coefficients.device.type != "cpu":
         return

@@ -56,7 +56,7 @@ def sequences_of(packed: PackedSequence) -> Tensor:
     >>> sequences_of(Packing.of(torch.tensor([1, 2]), device="cpu").pack(torch.ones(2, 2, 1))).tolist()
     [1, 0, 1]
     """
-    sequence, _ = Layout(tuple(packed.batch_sizes.tolist())).places
+    sequence, _ = Layout.of_sizes(tuple(packed.batch_sizes.tolist())).places
     sorted_rows = moved(torch.from_numpy(sequence), packed.data.device)
     return sorted_rows if packed.sorted_indices is None else packed.sorted_indices[sorted_rows]
 

@@ -1,5 +1,12 @@
-"""The C++ kernel: built at its first use, kept for the next time, and never required."""
+"""The CPU kernel: compiled with the package, loaded at its first use, absent without harm."""
 
-from statewise.native.build import NativeStatus, build, cache_roots, load_native
+from typing import TYPE_CHECKING
 
-__all__ = ["NativeStatus", "build", "cache_roots", "load_native"]
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.native.library import NativeStatus, instruction_sets, load_native
+
+__all__ = ["NativeStatus", "instruction_sets", "load_native"]
+
+lazy_imports(__name__)

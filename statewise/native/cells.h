@@ -1,14 +1,14 @@
 // The cells, one row of the batch at a time: what the Python cells compute, and their derivatives.
 //
 // A row comes with its input term already summed with the products that are merely added to it; `forward` replaces the
-// term by what `backward` needs, and `backward` replaces that by the term's gradient. All arithmetic is written once, for a whole vector of units and for the rest of a row.
+// term by what `backward` needs. All arithmetic is written once, for a whole vector of units and for the rest of a row.
 #pragma once
 
 #include <cstdint>
 
 #include "pointwise.h"
 
-namespace statewise {
+namespace STATEWISE {
 
 // A full vector of units beginning at `at`.
 template <class T>
@@ -55,7 +55,7 @@ struct Row {
 template <class T>
 struct RowGrad {
     int64_t hidden;
-    const T* saved;        // what forward left in `term`; `grad_term` is the same memory
+    const T* saved;        // what forward left in `term`
     const T* apart;
     const T* extra;
     const T* state;
@@ -84,7 +84,8 @@ struct PairRow {
 // The same for a RowGrad.
 template <class T>
 struct PairGrad {
-    T* term;          // in: what forward left of the second member; out: the gradient of its term
+    const T* saved;   // what forward left of the second member
+    T* grad_term;     // out: of its term
     T* grad_product;  // out: of the products that are added
     T weight;
 };
@@ -267,9 +268,9 @@ struct Memory : PlainCell {
         const int64_t h = row.hidden;
         over_units<T>(h, [&](auto unit) {
             const auto old = unit.load(row.memory), du = unit.load(row.grad_state), dc = unit.load(row.grad_memory);
-            const auto member = [&](T* saved, T weight) {
+            const auto member = [&](const T* saved, T weight, T* to) {
                 const auto c = unit.load(saved + h) * old + unit.load(saved) * unit.load(saved + 2 * h);
-                return retreat(unit, h, row, saved, old, c, weight * du, weight * dc, saved);
+                return retreat(unit, h, row, saved, old, c, weight * du, weight * dc, to);
             };
             const auto add = [&](const Returned& back, const Returned& other) {
                 unit.store(pair.grad_product, back.zi + other.zi);
@@ -279,11 +280,14 @@ struct Memory : PlainCell {
                 unit.store(row.grad_memory, back.memory + other.memory);
             };
             if (both_count(pair.weight)) {
-                const auto first = member(row.grad_term, pair.weight);
-                add(first, member(pair.term, 1 - pair.weight));
+                const auto first = member(row.saved, pair.weight, row.grad_term);
+                add(first, member(pair.saved, 1 - pair.weight, pair.grad_term));
+            } else if (pair.weight == 1) {
+                clear(unit, h, pair.grad_term);
+                add(member(row.saved, T(1), row.grad_term), Returned{});
             } else {
-                clear(unit, h, pair.weight == 1 ? pair.term : row.grad_term);
-                add(member(pair.weight == 1 ? row.grad_term : pair.term, T(1)), Returned{});
+                clear(unit, h, row.grad_term);
+                add(member(pair.saved, T(1), pair.grad_term), Returned{});
             }
         });
     }
@@ -432,4 +436,4 @@ struct Rac : PlainCell {
     }
 };
 
-}  // namespace statewise
+}  // namespace STATEWISE

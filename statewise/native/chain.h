@@ -5,12 +5,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "cells.h"
 #include "gemm.h"
 
-namespace statewise {
+namespace STATEWISE {
 
 enum class Kind { kMultiply, kAdd, kZoneout, kCentroids };
 enum class Similarity { kDot, kEuclidean, kSquared };
@@ -45,10 +44,10 @@ struct Operation {
     Centroid<T> centroid;
 };
 
-// Where the rows of a step lie.
+// Where the rows of a step lie; what forward leaves lies `from` rows earlier.
 template <class T>
 struct Rows {
-    int64_t start, begin, end, hidden;
+    int64_t start, begin, end, hidden, from;
     int64_t count() const { return end - begin; }
 };
 
@@ -79,38 +78,39 @@ inline void softmax(const T* z, T factor, int64_t k, T* out) {
 
 // The state rows are moved to the centroids; `logits` is scratch of rows x count.
 template <class T>
-inline void move_to_centroids(const Centroid<T>& c, const Rows<T>& rows, T* states, std::vector<T>& logits) {
+inline void move_to_centroids(const Centroid<T>& c, const Rows<T>& rows, T* states, List<T>& logits) {
     const int64_t h = rows.hidden, k = c.count, first = rows.start + rows.begin;
+    const int64_t kept = first - rows.from;
     logits.resize(size_t(rows.count() * k));
-    std::copy(states + first * h, states + (first + rows.count()) * h, c.before + first * h);
+    std::copy(states + first * h, states + (first + rows.count()) * h, c.before + kept * h);
     if (c.similarity == Similarity::kDot) {
         gemm(states + first * h, h, rows.count(), c.toward, 0, c.toward.panels(), logits.data(), k, false);
         for (T& z : logits) z *= c.per_temperature;
     }
     for (int64_t row = 0; row < rows.count(); ++row) {
         T* z = logits.data() + row * k;
-        const T* u = c.before + (first + row) * h;
+        const T* u = c.before + (kept + row) * h;
         if (c.similarity != Similarity::kDot) {
             for (int64_t i = 0; i < k; ++i) {
                 const T square = detail::distance_squared(u, c.centroids + i * h, h);
                 z[i] = -(c.similarity == Similarity::kEuclidean ? std::sqrt(square) : square) * c.per_temperature;
             }
         }
-        if (c.alpha) detail::softmax(z, T(1), k, c.alpha + (first + row) * k);
+        if (c.alpha) detail::softmax(z, T(1), k, c.alpha + (kept + row) * k);
         if (c.gumbel.data) {
             const T* g = c.gumbel.at(rows.start, rows.begin + row);
             for (int64_t i = 0; i < k; ++i) z[i] += g[i];
         }
-        T* weights = c.weights + (first + row) * k;
-        if (c.soft) detail::softmax(z, c.sharpness, k, c.probabilities + (first + row) * k);
+        T* weights = c.weights + (kept + row) * k;
+        if (c.soft) detail::softmax(z, c.sharpness, k, c.probabilities + (kept + row) * k);
         if (c.hard) {
             std::fill(weights, weights + k, T(0));
             weights[std::max_element(z, z + k) - z] = 1;
         } else {
-            std::copy(c.probabilities + (first + row) * k, c.probabilities + (first + row + 1) * k, weights);
+            std::copy(c.probabilities + (kept + row) * k, c.probabilities + (kept + row + 1) * k, weights);
         }
     }
-    gemm(c.weights + first * k, k, rows.count(), c.from, 0, c.from.panels(), states + first * h, h, false);
+    gemm(c.weights + kept * k, k, rows.count(), c.from, 0, c.from.panels(), states + first * h, h, false);
 }
 
 // `grad` holds the gradient of the moved rows, and is replaced by that of the rows before.
@@ -151,7 +151,7 @@ inline void move_back(const Centroid<T>& c, const Rows<T>& rows, T* grad) {
 // Applies one transform to the rows of `states` (and `memories`), given the states and memories of the step before.
 template <class T>
 inline void apply(const Operation<T>& op, const Rows<T>& rows, T* states, T* memories, const T* old_states,
-                  const T* old_memories, std::vector<T>& scratch) {
+                  const T* old_memories, List<T>& scratch) {
     if (op.kind == Kind::kCentroids) return move_to_centroids(op.centroid, rows, states, scratch);
     const int64_t h = rows.hidden;
     for (int64_t row = rows.begin; row < rows.end; ++row) {
@@ -169,7 +169,7 @@ inline void apply(const Operation<T>& op, const Rows<T>& rows, T* states, T* mem
                 });
             };
             keep(state, old_states + row * h, drawn);
-            if (memories) keep(memories + (rows.start + row) * h, old_memories + row * h, op.memory.at(rows.start, row));
+            if (memories) keep(memories + (rows.start - rows.from + row) * h, old_memories + row * h, op.memory.at(rows.start, row));
         }
     }
 }
@@ -199,4 +199,4 @@ inline void unapply(const Operation<T>& op, const Rows<T>& rows, T* grad, T* gra
     }
 }
 
-}  // namespace statewise
+}  // namespace STATEWISE

@@ -10,42 +10,28 @@
 // p_t * (exp(A) r_{t+1}) with r = d / (p exp(A)); the gradient of A is exp(A) * sum_t p_t r_{t+1}^T.
 #pragma once
 
-#include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <tuple>
-#include <vector>
 
+#include "interface.h"
 #include "pointwise.h"
+#include "team.h"
 
-namespace statewise::crf {
+namespace STATEWISE::crf {
 
-using at::Tensor;
 using Lanes = Vec<double>;
 using V = Lanes::type;
-using Row = std::vector<double>;
-using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+using Row = List<double>;
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 // Weights beside the greatest of their kind. While the possible ones keep above these bounds, no product underflows.
 constexpr double kLeastWeight = 1e-150, kLeastTransition = 1e-120, kLeastNormal = 1e-300;
 constexpr int64_t kMostChunks = 16;  // of a batch; chunks, not threads, have sums, so threads change no digit
 
-// Rows are whole vectors, and of four numbers at least.
-inline int64_t padded(int64_t tags) {
-    constexpr int64_t kUnit = std::max<int64_t>(4, Lanes::width);
-    return (tags + kUnit - 1) / kUnit * kUnit;
-}
+// Rows are whole vectors of any instruction set.
+inline int64_t padded(int64_t tags) { return (tags + 7) / 8 * 8; }
 
 inline double total_of(V lanes) {
     double total = 0;
@@ -157,8 +143,9 @@ struct Chain {
 };
 
 template <class T>
-Chain chain_of(const Tensor& transitions, const Tensor& start, const Tensor& end) {
-    return {transitions.const_data_ptr<T>(), start.const_data_ptr<T>(), end.const_data_ptr<T>(), end.size(0)};
+Chain chain_of(const sw_crf& call) {
+    return {static_cast<const T*>(call.transitions), static_cast<const T*>(call.start), static_cast<const T*>(call.end),
+            call.tags};
 }
 
 // Weights for scores, of those tags that `before` can reach; what they are divided by is added to `peak`, in logarithms.
@@ -251,24 +238,42 @@ struct Sequence {
 
     static void log_product(const double* before, const Chain& chain, double* out) {
         for (int64_t j = 0; j < chain.width; j += Lanes::width) {
-            V most = Lanes::broadcast(kNever), total = {};
-            const double* column = chain.transitions.data() + j;
-            for (int64_t i = 0; i < chain.tags; ++i) {
-                const V score = before[i] + Lanes::load(column + i * chain.width);
-                most = score > most ? score : most;
-            }
-            most = most == Lanes::broadcast(kNever) ? V{} : most;
-            for (int64_t i = 0; i < chain.tags; ++i) total += exp_(before[i] + Lanes::load(column + i * chain.width) - most);
+            const auto [most, total] = exponentials(before, chain, j);
             for (int64_t lane = 0; lane < Lanes::width; ++lane) out[j + lane] = std::log(total[lane]) + most[lane];
         }
     }
 
     static double log_ending(const double* alpha, const Chain& chain) {
+        const auto [most, total] = ending_exponentials(alpha, chain);
+        return std::log(total) + most;
+    }
+
+    // A sum of exponentials as its greatest exponent, 0 if there is none, and the sum of all beside it. The way back divides by
+    // the sum: next to an exponent of 1e17 its logarithm would be lost, and the shares would not add up to 1.
+    template <class Number>
+    struct Exponentials {
+        Number most, total;
+    };
+
+    // Of before[i] + A[i, j], for the columns from j on.
+    static Exponentials<V> exponentials(const double* before, const Chain& chain, int64_t j) {
+        V most = Lanes::broadcast(kNever), total = {};
+        const double* column = chain.transitions.data() + j;
+        for (int64_t i = 0; i < chain.tags; ++i) {
+            const V score = before[i] + Lanes::load(column + i * chain.width);
+            most = score > most ? score : most;
+        }
+        most = most == Lanes::broadcast(kNever) ? V{} : most;
+        for (int64_t i = 0; i < chain.tags; ++i) total += exp_(before[i] + Lanes::load(column + i * chain.width) - most);
+        return {most, total};
+    }
+
+    static Exponentials<double> ending_exponentials(const double* alpha, const Chain& chain) {
         double most = kNever, total = 0;
         for (int64_t j = 0; j < chain.tags; ++j) most = std::max(most, alpha[j] + chain.end[size_t(j)]);
         if (most == kNever) most = 0;
         for (int64_t j = 0; j < chain.tags; ++j) total += std::exp(alpha[j] + chain.end[size_t(j)] - most);
-        return std::log(total) + most;
+        return {most, total};
     }
 };
 
@@ -335,22 +340,22 @@ void adjoint_in_logs(const Sequence<T>& s, const Chain& chain, const T* incoming
         const double* alpha = s.weights + t * width;
         std::fill_n(carried, width, 0.0);
         if (t + 1 < s.length) {
-            const double* reached = s.sums + (t + 1) * width;
-            for (int64_t i = 0; i < chain.tags; ++i) {
-                double* row = sums.logged.data() + i * width;
-                for (int64_t j = 0; j < width; j += Lanes::width) {
-                    const V sum = Lanes::load(reached + j);
-                    const V share = exp_(alpha[i] + Lanes::load(chain.transitions.data() + i * width + j) - sum);
-                    const V flow = sum == Lanes::broadcast(kNever) ? V{} : share * Lanes::load(grad + j);
-                    Lanes::store(row + j, Lanes::load(row + j) + flow);
+            for (int64_t j = 0; j < width; j += Lanes::width) {
+                const auto [most, total] = Sequence<T>::exponentials(alpha, chain, j);
+                const V factor = total == V{} ? V{} : Lanes::load(grad + j) / total;
+                for (int64_t i = 0; i < chain.tags; ++i) {
+                    double* row = sums.logged.data() + i * width + j;
+                    const V score = alpha[i] + Lanes::load(chain.transitions.data() + i * width + j);
+                    const V flow = exp_(score - most) * factor;
+                    Lanes::store(row, Lanes::load(row) + flow);
                     carried[i] += total_of(flow);
                 }
             }
         }
         const double g = s.wanted(t) ? double(incoming[s.place(t)]) : 0.0;
-        const double total = g == 0 ? kNever : Sequence<T>::log_ending(alpha, chain);
+        const auto [most, total] = Sequence<T>::ending_exponentials(alpha, chain);
         for (int64_t j = 0; j < width; ++j) {
-            const double last = total == kNever ? 0 : g * std::exp(alpha[j] + chain.end[size_t(j)] - total);
+            const double last = g == 0 || total == 0 ? 0 : g * (std::exp(alpha[j] + chain.end[size_t(j)] - most) / total);
             sums.end[size_t(j)] += last;
             grad[j] = last + carried[j];
         }
@@ -360,168 +365,130 @@ void adjoint_in_logs(const Sequence<T>& s, const Chain& chain, const T* incoming
 }
 
 template <class T>
-Sequence<T> sequence_of(const T* emissions, const Tensor& lengths, bool every, const Tensor& weights, const Tensor& sums,
-                        int64_t tags, int64_t b) {
-    const int64_t batch = weights.size(0), row = b * weights.size(1) * weights.size(2);
-    return {emissions ? emissions + b * tags : nullptr, batch * tags, lengths.const_data_ptr<int64_t>()[b], batch, every,
-            weights.data_ptr<double>() + row, sums.data_ptr<double>() + row};
+Sequence<T> sequence_of(const sw_crf& call, int64_t b) {
+    const int64_t row = b * call.steps * padded(call.tags);
+    const T* emissions = static_cast<const T*>(call.emissions);
+    return {emissions ? emissions + b * call.tags : nullptr, call.batch * call.tags, call.lengths[b], call.batch,
+            call.every != 0, call.row_weights + row, call.row_sums + row};
 }
 
-// log Z of every prefix, (steps, batch), 0 beyond the lengths, or of the whole alone, (batch,); then the rows that
-// backward needs, and which sequences were walked in logarithms. Emissions are (steps, batch, tags). All tensors are
-// contiguous, of one dtype, and lengths int64.
-inline Four forward(const Tensor& emissions, const Tensor& transitions, const Tensor& start, const Tensor& end,
-                    const Tensor& lengths, bool every) {
-    const int64_t steps = emissions.size(0), batch = emissions.size(1), tags = emissions.size(2);
-    Tensor out = every ? at::zeros({steps, batch}, emissions.options()) : at::empty({batch}, emissions.options());
-    Tensor weights = at::empty({batch, steps, padded(tags)}, emissions.options().dtype(at::kDouble));
-    Tensor sums = at::empty_like(weights), logged = at::empty({batch}, emissions.options().dtype(at::kBool));
-    AT_DISPATCH_FLOATING_TYPES(emissions.scalar_type(), "statewise_crf_forward", [&] {
-        const Chain chain = chain_of<scalar_t>(transitions, start, end);
-        at::parallel_for(0, batch, 4, [&](int64_t first, int64_t last) {
-            Row scores(size_t(chain.width), kNever);
-            for (int64_t b = first; b < last; ++b) {
-                const auto s = sequence_of(emissions.const_data_ptr<scalar_t>(), lengths, every, weights, sums, tags, b);
-                scalar_t* to = out.data_ptr<scalar_t>() + b;
-                const bool served = chain.serves && s.forward(chain, to, scores.data());
-                if (!served) s.forward_in_logs(chain, to, scores.data());
-                logged.data_ptr<bool>()[b] = !served;
-            }
-        });
-    });
-    return {out, weights, sums, logged};
-}
-
-// The gradients of emissions, transitions, start and end from those of what forward gave.
-inline Four backward(const Tensor& incoming, const Tensor& transitions, const Tensor& start, const Tensor& end,
-                     const Tensor& lengths, bool every, const Tensor& weights, const Tensor& sums, const Tensor& logged) {
-    const int64_t batch = weights.size(0), steps = weights.size(1), tags = end.size(0);
-    const int64_t chunks = std::min(batch, kMostChunks);
-    Tensor grads = at::zeros({steps, batch, tags}, incoming.options());
-    Tensor for_matrix = at::empty_like(transitions), for_start = at::empty_like(start), for_end = at::empty_like(end);
-    AT_DISPATCH_FLOATING_TYPES(incoming.scalar_type(), "statewise_crf_backward", [&] {
-        const Chain chain = chain_of<scalar_t>(transitions, start, end);
-        std::vector<Sums> parts(static_cast<size_t>(chunks), Sums(chain, steps));
-        at::parallel_for(0, chunks, 2, [&](int64_t first, int64_t last) {
-            for (int64_t chunk = first; chunk < last; ++chunk) {
-                for (int64_t b = batch * chunk / chunks; b < batch * (chunk + 1) / chunks; ++b) {
-                    const auto s = sequence_of<scalar_t>(nullptr, lengths, every, weights, sums, tags, b);
-                    const auto walk = logged.const_data_ptr<bool>()[b] ? adjoint_in_logs<scalar_t> : adjoint<scalar_t>;
-                    walk(s, chain, incoming.const_data_ptr<scalar_t>() + b, grads.data_ptr<scalar_t>() + b * tags,
-                         parts[size_t(chunk)]);
-                }
-            }
-        });
-        const auto added = [&](auto pick) {
-            double total = 0;
-            for (const Sums& part : parts) total += pick(part);
-            return scalar_t(total);
-        };
-        for (int64_t i = 0; i < tags; ++i) {
-            for (int64_t j = 0; j < tags; ++j) {
-                const size_t at = size_t(i * chain.width + j);
-                for_matrix.data_ptr<scalar_t>()[i * tags + j] = added([&](const Sums& part) {
-                    return part.factors[at] * chain.weights[at] + (part.logged.empty() ? 0.0 : part.logged[at]);
-                });
-            }
-            for_start.data_ptr<scalar_t>()[i] = added([&](const Sums& part) { return part.start[size_t(i)]; });
-            for_end.data_ptr<scalar_t>()[i] = added([&](const Sums& part) { return part.end[size_t(i)]; });
+// log Z of every prefix, (steps, batch), which begins as 0, or of the whole alone, (batch,); then the rows that backward needs,
+// and which sequences were walked in logarithms.
+template <class T>
+int64_t forward_as(const sw_crf& call) {
+    const Chain chain = chain_of<T>(call);
+    run_team(int(std::min(call.threads, std::max<int64_t>(1, call.batch / 4))), [&](int rank, int size, Barrier&) {
+        const Share mine = share(call.batch, rank, size);
+        Row scores(size_t(chain.width), kNever);
+        for (int64_t b = mine.begin; b < mine.end; ++b) {
+            const auto s = sequence_of<T>(call, b);
+            T* to = static_cast<T*>(call.out) + b;
+            const bool served = chain.serves && s.forward(chain, to, scores.data());
+            if (!served) s.forward_in_logs(chain, to, scores.data());
+            call.logged[b] = !served;
         }
     });
-    return {grads, for_matrix, for_start, for_end};
+    return 0;
 }
+
+inline int64_t forward(const sw_crf& call) { return call.dtype ? forward_as<double>(call) : forward_as<float>(call); }
+
+// The gradients of emissions, which begin as 0, of transitions, start and end from those of what forward gave.
+template <class T>
+int64_t backward_as(const sw_crf& call) {
+    const int64_t batch = call.batch, tags = call.tags, chunks = std::min(batch, kMostChunks);
+    const Chain chain = chain_of<T>(call);
+    List<Sums> parts(size_t(chunks), Sums(chain, call.steps));
+    run_team(int(std::min(call.threads, std::max<int64_t>(1, chunks / 2))), [&](int rank, int size, Barrier&) {
+        const Share mine = share(chunks, rank, size);
+        for (int64_t chunk = mine.begin; chunk < mine.end; ++chunk) {
+            for (int64_t b = batch * chunk / chunks; b < batch * (chunk + 1) / chunks; ++b) {
+                const auto walk = call.logged[b] ? adjoint_in_logs<T> : adjoint<T>;
+                walk(sequence_of<T>(call, b), chain, static_cast<const T*>(call.incoming) + b,
+                     static_cast<T*>(call.grad_emissions) + b * tags, parts[size_t(chunk)]);
+            }
+        }
+    });
+    const auto added = [&](auto pick) {
+        double total = 0;
+        for (const Sums& part : parts) total += pick(part);
+        return T(total);
+    };
+    T *for_matrix = static_cast<T*>(call.grad_transitions), *for_start = static_cast<T*>(call.grad_start);
+    T* for_end = static_cast<T*>(call.grad_end);
+    for (int64_t i = 0; i < tags; ++i) {
+        for (int64_t j = 0; j < tags; ++j) {
+            const size_t at = size_t(i * chain.width + j);
+            for_matrix[i * tags + j] = added([&](const Sums& part) {
+                return part.factors[at] * chain.weights[at] + (part.logged.empty() ? 0.0 : part.logged[at]);
+            });
+        }
+        for_start[i] = added([&](const Sums& part) { return part.start[size_t(i)]; });
+        for_end[i] = added([&](const Sums& part) { return part.end[size_t(i)]; });
+    }
+    return 0;
+}
+
+inline int64_t backward(const sw_crf& call) { return call.dtype ? backward_as<double>(call) : backward_as<float>(call); }
 
 // Calls work(step, sequence, tag, weight of the step, previous tag or -1, weight of the pair) along given paths.
 template <class T, class Work>
-void along(const Tensor& tags, const Tensor& lengths, const std::optional<Tensor>& weights,
-           const std::optional<Tensor>& pair_weights, Work&& work) {
-    const int64_t steps = tags.size(0), batch = tags.size(1);
-    const int64_t* path = tags.const_data_ptr<int64_t>();
-    const int64_t* until = lengths.const_data_ptr<int64_t>();
-    const T* w = weights ? weights->const_data_ptr<T>() : nullptr;
-    const T* mu = pair_weights ? pair_weights->const_data_ptr<T>() : nullptr;
-    for (int64_t t = 0; t < steps; ++t) {
+void along(const sw_crf& call, Work&& work) {
+    const int64_t batch = call.batch;
+    const T *w = static_cast<const T*>(call.weights), *mu = static_cast<const T*>(call.pair_weights);
+    for (int64_t t = 0; t < call.steps; ++t) {
         for (int64_t b = 0; b < batch; ++b) {
-            if (t >= until[b]) continue;
+            if (t >= call.lengths[b]) continue;
             const int64_t at = t * batch + b;
             const double weight = w ? double(w[at]) : 1.0, before = !t ? 0.0 : w ? double(w[at - batch]) : 1.0;
             const double pair = !t ? 0.0 : mu ? double(mu[at - batch]) : (weight + before) / 2;
-            work(t, b, path[at], weight, t ? path[at - batch] : -1, pair);
+            work(t, b, call.path[at], weight, t ? call.path[at - batch] : -1, pair);
         }
     }
 }
 
 // sum_t w_t E[t, y_t] + sum_t mu_t A[y_t, y_{t+1}] + w_1 start[y_1] + w_L end[y_L] of each sequence; the tags within the
 // lengths were checked, and what has weight 0 counts 0.
-inline Tensor path_score(const Tensor& emissions, const Tensor& transitions, const Tensor& start, const Tensor& end,
-                         const Tensor& tags, const Tensor& lengths, const std::optional<Tensor>& weights,
-                         const std::optional<Tensor>& pair_weights) {
-    const int64_t batch = emissions.size(1), count = emissions.size(2);
-    Tensor out = at::empty({batch}, emissions.options());
-    AT_DISPATCH_FLOATING_TYPES(emissions.scalar_type(), "statewise_crf_path_score", [&] {
-        Row totals(static_cast<size_t>(batch));
-        const scalar_t *e = emissions.const_data_ptr<scalar_t>(), *a = transitions.const_data_ptr<scalar_t>();
-        const scalar_t *first = start.const_data_ptr<scalar_t>(), *last = end.const_data_ptr<scalar_t>();
-        const int64_t* until = lengths.const_data_ptr<int64_t>();
-        along<scalar_t>(tags, lengths, weights, pair_weights,
-                        [&](int64_t t, int64_t b, int64_t tag, double weight, int64_t before, double pair) {
-                            double& total = totals[size_t(b)];
-                            if (weight != 0) {
-                                total += weight * double(e[(t * batch + b) * count + tag]);
-                                if (t == 0) total += weight * double(first[tag]);
-                                if (t == until[b] - 1) total += weight * double(last[tag]);
-                            }
-                            if (pair != 0) total += pair * double(a[before * count + tag]);
-                        });
-        std::copy(totals.begin(), totals.end(), out.data_ptr<scalar_t>());
+template <class T>
+int64_t score_as(const sw_crf& call) {
+    const int64_t batch = call.batch, count = call.tags;
+    Row totals(static_cast<size_t>(batch));
+    const T *e = static_cast<const T*>(call.emissions), *a = static_cast<const T*>(call.transitions);
+    const T *first = static_cast<const T*>(call.start), *last = static_cast<const T*>(call.end);
+    along<T>(call, [&](int64_t t, int64_t b, int64_t tag, double weight, int64_t before, double pair) {
+        double& total = totals[size_t(b)];
+        if (weight != 0) {
+            total += weight * double(e[(t * batch + b) * count + tag]);
+            if (t == 0) total += weight * double(first[tag]);
+            if (t == call.lengths[b] - 1) total += weight * double(last[tag]);
+        }
+        if (pair != 0) total += pair * double(a[before * count + tag]);
     });
-    return out;
+    for (int64_t b = 0; b < batch; ++b) static_cast<T*>(call.out)[b] = T(totals[size_t(b)]);
+    return 0;
 }
 
-// The gradients of emissions, transitions, start and end.
-inline Four path_score_backward(const Tensor& incoming, const Tensor& transitions, const Tensor& start, const Tensor& end,
-                                const Tensor& tags, const Tensor& lengths, const std::optional<Tensor>& weights,
-                                const std::optional<Tensor>& pair_weights) {
-    const int64_t steps = tags.size(0), batch = tags.size(1), count = end.size(0);
-    Tensor for_emissions = at::zeros({steps, batch, count}, incoming.options());
-    Tensor for_matrix = at::zeros_like(transitions), for_start = at::zeros_like(start), for_end = at::zeros_like(end);
-    AT_DISPATCH_FLOATING_TYPES(incoming.scalar_type(), "statewise_crf_path_score_backward", [&] {
-        const scalar_t* g = incoming.const_data_ptr<scalar_t>();
-        scalar_t *e = for_emissions.data_ptr<scalar_t>(), *first = for_start.data_ptr<scalar_t>();
-        scalar_t *a = for_matrix.data_ptr<scalar_t>(), *last = for_end.data_ptr<scalar_t>();
-        const int64_t* until = lengths.const_data_ptr<int64_t>();
-        along<scalar_t>(tags, lengths, weights, pair_weights,
-                        [&](int64_t t, int64_t b, int64_t tag, double weight, int64_t before, double pair) {
-                            const scalar_t grad = scalar_t(weight * double(g[b]));
-                            e[(t * batch + b) * count + tag] = grad;
-                            if (t == 0) first[tag] += grad;
-                            if (t == until[b] - 1) last[tag] += grad;
-                            if (t) a[before * count + tag] += scalar_t(pair * double(g[b]));
-                        });
+inline int64_t score(const sw_crf& call) { return call.dtype ? score_as<double>(call) : score_as<float>(call); }
+
+// The gradients of emissions, transitions, start and end, which begin as 0.
+template <class T>
+int64_t score_backward_as(const sw_crf& call) {
+    const int64_t batch = call.batch, count = call.tags;
+    const T* g = static_cast<const T*>(call.incoming);
+    T *e = static_cast<T*>(call.grad_emissions), *a = static_cast<T*>(call.grad_transitions);
+    T *first = static_cast<T*>(call.grad_start), *last = static_cast<T*>(call.grad_end);
+    along<T>(call, [&](int64_t t, int64_t b, int64_t tag, double weight, int64_t before, double pair) {
+        const T grad = T(weight * double(g[b]));
+        e[(t * batch + b) * count + tag] = grad;
+        if (t == 0) first[tag] += grad;
+        if (t == call.lengths[b] - 1) last[tag] += grad;
+        if (t) a[before * count + tag] += T(pair * double(g[b]));
     });
-    return {for_emissions, for_matrix, for_start, for_end};
+    return 0;
 }
 
-TORCH_LIBRARY_FRAGMENT(statewise_native, library) {
-    library.def(
-        "crf_forward(Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor lengths, bool every) "
-        "-> (Tensor, Tensor, Tensor, Tensor)");
-    library.def(
-        "crf_backward(Tensor incoming, Tensor transitions, Tensor start, Tensor end, Tensor lengths, bool every, "
-        "Tensor weights, Tensor sums, Tensor logged) -> (Tensor, Tensor, Tensor, Tensor)");
-    library.def(
-        "crf_path_score(Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor tags, Tensor lengths, "
-        "Tensor? weights, Tensor? pair_weights) -> Tensor");
-    library.def(
-        "crf_path_score_backward(Tensor incoming, Tensor transitions, Tensor start, Tensor end, Tensor tags, "
-        "Tensor lengths, Tensor? weights, Tensor? pair_weights) -> (Tensor, Tensor, Tensor, Tensor)");
+inline int64_t score_backward(const sw_crf& call) {
+    return call.dtype ? score_backward_as<double>(call) : score_backward_as<float>(call);
 }
 
-TORCH_LIBRARY_IMPL(statewise_native, CPU, library) {
-    library.impl("crf_forward", forward);
-    library.impl("crf_backward", backward);
-    library.impl("crf_path_score", path_score);
-    library.impl("crf_path_score_backward", path_score_backward);
-}
-
-}  // namespace statewise::crf
+}  // namespace STATEWISE::crf

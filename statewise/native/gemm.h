@@ -16,7 +16,7 @@
 
 #include "pointwise.h"
 
-namespace statewise {
+namespace STATEWISE {
 
 constexpr int64_t kAlign = 64;
 constexpr int kPanelVectors = 2;
@@ -268,8 +268,9 @@ inline void gemm_turned(const T* a, int64_t lda, const T* b, int64_t ldb, int64_
                         int64_t row_end, T* c, int64_t ldc, T* buffer) {
     constexpr int64_t kPanel = Packed<T>::kPanel;
     const int64_t rows = row_end - row_begin, blocks = (rows + kRowsMax - 1) / kRowsMax;
-    for (int64_t from = 0; from < k; from += kTurnedChunk) {
-        const int64_t depth = std::min(kTurnedChunk, k - from);
+    const int64_t chunks = (k + kTurnedChunk - 1) / kTurnedChunk;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+        const int64_t from = k * chunk / chunks, depth = k * (chunk + 1) / chunks - from;
         for (int64_t column = 0; column < n; column += kPanel) {
             const int64_t width = std::min(kPanel, n - column);
             for (int64_t step = 0; step < depth; ++step) {
@@ -290,4 +291,4 @@ inline void gemm_turned(const T* a, int64_t lda, const T* b, int64_t ldb, int64_
     }
 }
 
-}  // namespace statewise
+}  // namespace STATEWISE

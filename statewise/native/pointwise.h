@@ -14,7 +14,9 @@
 #include <immintrin.h>
 #endif
 
-namespace statewise {
+#include "platform.h"
+
+namespace STATEWISE {
 
 #if defined(__AVX512F__)
 constexpr int kVectorBytes = 64;
@@ -206,4 +208,4 @@ inline V tanh_(V x) {
     return detail::bit_cast<V>(detail::bit_cast<Bits>(grown * detail::reciprocal(grown + 2)) | sign);
 }
 
-}  // namespace statewise
+}  // namespace STATEWISE

@@ -11,7 +11,7 @@
 
 #include "pointwise.h"
 
-namespace statewise {
+namespace STATEWISE {
 namespace counter {
 
 constexpr int kWords = kVectorBytes / 8;  // 64-bit words that are made at once
@@ -24,7 +24,7 @@ inline Floats times(Floats a, Floats b) {
     Floats product = a * b;
 #if defined(__AVX512F__)
     asm("" : "+v"(product));
-#elif defined(__x86_64__) || defined(__i386__)
+#elif defined(__AVX__)
     asm("" : "+x"(product));
 #elif defined(__aarch64__)
     asm("" : "+w"(product));
@@ -319,4 +319,4 @@ inline void with_recipe(const Recipe& recipe, uint64_t seed, Run&& run) {
 }
 
 }  // namespace counter
-}  // namespace statewise
+}  // namespace STATEWISE

@@ -9,25 +9,16 @@
 // threads nor that of replicas changes a digit.
 #pragma once
 
-#include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
-#include <vector>
 
 #include "gemm.h"
-#include "memory.h"
-#include "replicas.h"
+#include "recurrence.h"
 #include "team.h"
 
-namespace statewise::readout {
+namespace STATEWISE::readout {
 
 constexpr int64_t kPadding = -100;  // the target of a row that does not count, as torch has it
 constexpr int64_t kTileScores = 8192, kMostRows = 224, kTilesOfPiece = 4, kMostPieces = 32;
@@ -45,7 +36,7 @@ struct Replica {
 template <class T>
 struct Sums {
     double loss = 0;
-    std::vector<T> weight, bias;  // (classes, width), and (classes, a vector)
+    List<T> weight, bias;  // (classes, width), and (classes, a vector)
 
     void clear(const Replica<T>& r) {
         loss = 0;
@@ -57,7 +48,7 @@ struct Sums {
 // What a thread needs for a tile.
 template <class T>
 struct Bench {
-    std::vector<T> scores;    // (classes, rows of a tile), at last their gradients
+    List<T> scores;    // (classes, rows of a tile), at last their gradients
     Packed<T> turned, plain;  // the states: H^T and H
 
     void make_room(int64_t rows, int64_t width) {
@@ -202,7 +193,7 @@ double loss_of(const Replica<T>& r, int threads) {
             add(r, sums, loss);
         }
     } else {
-        std::vector<Sums<T>> sums(size_t(pieces.count()));
+        List<Sums<T>> sums(size_t(pieces.count()));
         run_team(threads, [&](int rank, int size, Barrier&) {
             const Share mine = share(pieces.count(), rank, size);
             Bench<T> bench;
@@ -213,52 +204,19 @@ double loss_of(const Replica<T>& r, int threads) {
     return loss / double(pieces.counted());
 }
 
-// Contiguous behind the first dimension, whose stride stays 0 where replicas share one.
-inline Tensor laid_out(const Tensor& tensor) {
-    if (tensor.stride(0) != 0) return tensor.contiguous();
-    return tensor.select(0, 0).contiguous().unsqueeze(0).expand(tensor.sizes());
-}
-
-// The losses, and their gradients with respect to states, weights and biases, empty where none are wanted.
-inline std::tuple<Tensor, Tensor, Tensor, Tensor> readout_loss(const Tensor& states_given, const Tensor& weight_given,
-                                                               const Tensor& bias_given, const Tensor& targets_given,
-                                                               bool gradients) {
-    TORCH_CHECK(states_given.dim() == 3 && weight_given.dim() == 3 && bias_given.dim() == 2 && targets_given.dim() == 2,
-                "statewise: readout_loss wants replicas in front");
-    const int64_t count = states_given.size(0), rows = states_given.size(1), width = states_given.size(2);
-    const int64_t classes = weight_given.size(1);
-    TORCH_CHECK(weight_given.size(0) == count && weight_given.size(2) == width && bias_given.size(0) == count &&
-                    bias_given.size(1) == classes && targets_given.size(0) == count && targets_given.size(1) == rows,
-                "statewise: the sizes of readout_loss do not belong together");
-    TORCH_CHECK(classes > 0 && weight_given.scalar_type() == states_given.scalar_type() &&
-                    bias_given.scalar_type() == states_given.scalar_type() && targets_given.scalar_type() == at::kLong,
-                "statewise: readout_loss wants classes, one dtype, and targets that are int64");
-    const Tensor states = laid_out(states_given), weight = laid_out(weight_given), bias = laid_out(bias_given);
-    const Tensor targets = laid_out(targets_given);
-    const auto options = states.options();
-    Tensor losses = at::empty({count}, options), none = at::empty({0}, options);
-    Tensor grad_states = gradients ? roomy({count, rows, width}, options) : none;
-    Tensor grad_weight = gradients ? at::zeros({count, classes, width}, options) : none;
-    Tensor grad_bias = gradients ? at::zeros({count, classes}, options) : none;
-    AT_DISPATCH_FLOATING_TYPES(states.scalar_type(), "statewise_readout_loss", [&] {
-        scalar_t* to = losses.data_ptr<scalar_t>();
-        replicas::over_replicas(count, true, [&](int64_t replica, int threads) {
-            const replicas::Of<scalar_t> of{replica};
-            const Replica<scalar_t> one{rows, width, classes, of(states), of(weight), of(bias),
-                                        replicas::Of<int64_t>{replica}(targets),
-                                        of(grad_states), of(grad_weight), of(grad_bias)};
-            to[replica] = scalar_t(loss_of(one, threads));
-        });
+template <class T>
+int64_t loss_as(const sw_readout& call) {
+    T* to = static_cast<T*>(call.losses);
+    over_replicas(call.replicas, call.threads, true, [&](int64_t replica, int threads) {
+        const Of<T> of{replica};
+        const Replica<T> one{call.rows,       call.width,       call.classes,       of(call.states),     of(call.weight),
+                             of(call.bias),   Of<int64_t>{replica}(call.targets),   of(call.grad_states), of(call.grad_weight),
+                             of(call.grad_bias)};
+        to[replica] = T(loss_of(one, threads));
     });
-    return {losses, grad_states, grad_weight, grad_bias};
+    return 0;
 }
 
-TORCH_LIBRARY_FRAGMENT(statewise_native, library) {
-    library.def(
-        "readout_loss(Tensor states, Tensor weight, Tensor bias, Tensor targets, bool gradients) -> "
-        "(Tensor, Tensor, Tensor, Tensor)");
-}
+inline int64_t loss(const sw_readout& call) { return call.dtype ? loss_as<double>(call) : loss_as<float>(call); }
 
-TORCH_LIBRARY_IMPL(statewise_native, CPU, library) { library.impl("readout_loss", readout_loss); }
-
-}  // namespace statewise::readout
+}  // namespace STATEWISE::readout

@@ -19,7 +19,8 @@ from statewise.models import LanguageModelConfig
 from statewise.recipes.cases import Adaptation, Case, Measured
 from statewise.train.adapting import dynamic_perplexity, language_statistics
 from statewise.train.averaging import NonMonotone
-from statewise.train.fit import MAY_DIFFER, describe, load_language_model, train_language_model
+from statewise.train.fit import MAY_DIFFER, describe, train_language_model
+from statewise.train.language_folder import load_language_model
 from statewise.train.metrics import strict
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.run import RunFolder, differences

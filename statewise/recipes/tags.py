@@ -17,8 +17,8 @@ from statewise.train import RunFolder, TaggerSettings, train_tagger
 from statewise.train.run import differences
 from statewise.train.settings import as_json, defaults_of
 from statewise.train.stored import as_written
-from statewise.train.tag import TASK, may_differ
-from statewise.train.tag_folder import Tags, checksum_of, describe_sets, read_given, tagged_path
+from statewise.train.tag import may_differ
+from statewise.train.tag_folder import TASK, Tags, checksum_of, describe_sets, read_given, tagged_path
 from statewise.train.telling import say
 
 

@@ -10,21 +10,26 @@ good learning rates                      :func:`tune_rate`
 =======================================  =====================================================================
 """
 
-from statewise.sweep.bisection import Strategy
-from statewise.sweep.capacity import read_search, search_capacity
-from statewise.sweep.capacity_result import CapacityResult
-from statewise.sweep.capacity_search import CapacitySearch, Network, Tuning, networks_within
-from statewise.sweep.executors import Executor, ReplicaExecutor
-from statewise.sweep.folders import folder_name
-from statewise.sweep.network_capacity import NetworkCapacity
-from statewise.sweep.networks import network_of
-from statewise.sweep.pixels import PixelTask
-from statewise.sweep.processes import ProcessExecutor
-from statewise.sweep.ray_cluster import RayExecutor
-from statewise.sweep.replicas import train_replicas
-from statewise.sweep.trial import Failure, Outcome, Shape, Trial
-from statewise.sweep.tries import Try, wilson
-from statewise.sweep.tuning import RateSpace, Tuned, tune_rate
+from typing import TYPE_CHECKING
+
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.sweep.bisection import Strategy
+    from statewise.sweep.capacity import read_search, search_capacity
+    from statewise.sweep.capacity_result import CapacityResult
+    from statewise.sweep.capacity_search import CapacitySearch, Network, Tuning, networks_within
+    from statewise.sweep.executors import Executor, ReplicaExecutor
+    from statewise.sweep.folders import folder_name
+    from statewise.sweep.network_capacity import NetworkCapacity
+    from statewise.sweep.networks import network_of
+    from statewise.sweep.pixels import PixelTask
+    from statewise.sweep.processes import ProcessExecutor
+    from statewise.sweep.ray_cluster import RayExecutor
+    from statewise.sweep.replicas import train_replicas
+    from statewise.sweep.trial import Failure, Outcome, Shape, Trial
+    from statewise.sweep.tries import Try, wilson
+    from statewise.sweep.tuning import RateSpace, Tuned, tune_rate
 
 __all__ = [
     "CapacityResult",
@@ -54,3 +59,5 @@ __all__ = [
     "tune_rate",
     "wilson",
 ]
+
+lazy_imports(__name__)

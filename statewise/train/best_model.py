@@ -15,16 +15,15 @@ from statewise.files import TensorFile, read_json, strict
 from statewise.models import Reading, Saved
 from statewise.models.loading import DTYPES, assemble, named, refuse_nan
 from statewise.models.saving import CONFIG, FORMAT
-from statewise.train.classify_folder import read_about, sizes_of
-from statewise.train.fit import TASK as LANGUAGE
-from statewise.train.fit import VOCABULARY
+from statewise.train.classify_folder import IMDB_WORDS, read_about, sizes_of
 from statewise.train.forecast_measure import FORECASTS
+from statewise.train.language_folder import TASK as LANGUAGE
+from statewise.train.language_folder import VOCABULARY
 from statewise.train.run import RunFolder
-from statewise.train.tag import TASK as TAGGER
+from statewise.train.tag_folder import TASK as TAGGER
 from statewise.train.tag_folder import read_lexicon
 from statewise.train.tasks import CLASSES, STEPS
 
-IMDB_WORDS = 400  # that the benchmark keeps of a review where nobody says how many
 _KINDS = {
     LANGUAGE: "LanguageModel",
     CLASSES.name: "SequenceClassifier",

@@ -11,17 +11,15 @@ from rich.console import Console
 from torch import Tensor
 
 from statewise.data import Copying, Images, Sequences, Series
-from statewise.errors import ArgumentError, RunFolderError
+from statewise.errors import ArgumentError
 from statewise.models import ClassifierConfig, SequenceClassifier
 from statewise.models.steps import StepClassifier, StepConfig
 from statewise.train.callbacks import Callback
-from statewise.train.classify_folder import about_examples, read_about, sizes_of, standardise
+from statewise.train.classify_folder import about_examples, sizes_of, standardise
 from statewise.train.classify_run import ClassifierResult, ExampleRun
 from statewise.train.classify_settings import ClassifierSettings
 from statewise.train.driver import Checkpoints
-from statewise.train.run import RunFolder
-from statewise.train.stored import as_written, filled
-from statewise.train.tasks import CLASSES, STEPS, Task
+from statewise.train.tasks import CLASSES, STEPS
 
 Examples = Sequences | Images | Copying | Series
 
@@ -133,60 +131,6 @@ def train_steps(
     run: ExampleRun[StepClassifier] = ExampleRun(STEPS, config, settings, build, about)
     result: ClassifierResult = run(train, valid, tests, folder, **options)
     return result
-
-
-def load_classifier(
-    folder: Path | str, *, device: torch.device | str = "cpu"
-) -> tuple[SequenceClassifier, dict[str, Any]]:
-    """The best model of a run, and what the run was told; under "examples" its classes, alphabet, order of pixels.
-
-    Under "callbacks" are those that acted on its weights, if any did.
-
-    Args:
-        folder: of the run.
-        device: where the model goes.
-    """
-    about, told, state, model = stored_run(folder, CLASSES)
-    run = RunFolder(folder)
-    with as_written(run.config_path, "the settings of a classifier"):
-        config, sizes = ClassifierConfig(**model), sizes_of(about)
-        built = filled(
-            lambda: standardise(config.build(**sizes, symbols=about["symbols"]), about),
-            state,
-            layers=config.layers,
-            path=run.model_path,
-        )
-    return built.to(device).eval(), told
-
-
-def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tuple[StepClassifier, dict[str, Any]]:
-    """The best model of a run of :func:`train_steps`, and what the run was told.
-
-    Args:
-        folder: of the run.
-        device: where the model goes.
-    """
-    about, told, state, model = stored_run(folder, STEPS)
-    run = RunFolder(folder)
-    with as_written(run.config_path, "the settings of a classifier of steps"):
-        config, sizes = StepConfig(**model), sizes_of(about)
-        built = filled(lambda: config.build(**sizes), state, layers=config.layers, path=run.model_path)
-    return built.to(device).eval(), told
-
-
-def stored_run(
-    folder: Path | str, task: Task
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor], dict[str, Any]]:
-    """What a folder has: its examples in words, what the run was told, the best weights, and the model's settings."""
-    run = RunFolder(folder)
-    told = run.config()
-    if told.get("task") != task.name:
-        raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(task.name))
-    about, (state, best) = read_about(Path(folder)), run.load_model()
-    # The temperature is that of the best epoch: a schedule may have gone on since.
-    with as_written(run.config_path, "the settings of a classifier"):
-        model = {**told["model"], "centroids": tuple(told["model"]["centroids"]), "temperature": best["temperature"]}
-    return about, {**told, "examples": about}, state, model
 
 
 def check_like(train: Examples, other: Examples, name: str) -> None:

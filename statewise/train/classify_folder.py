@@ -1,4 +1,4 @@
-"""What the folder of a classifier's run says of its examples."""
+"""What the folder of a classifier's run says of its examples, and the best model in it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from statewise.data import Copying, Images, Series
 from statewise.errors import RunFolderError
 from statewise.files import read_object, write_atomically
+from statewise.models import ClassifierConfig, SequenceClassifier
+from statewise.models.steps import StepClassifier, StepConfig
+from statewise.train.run import RunFolder
+from statewise.train.stored import as_written, filled
+from statewise.train.tasks import CLASSES, STEPS, Task
 
 EXAMPLES = "examples.json"
+IMDB_WORDS = 400  # that the benchmark keeps of a review where nobody says how many
 _HUGE = 1e300
 Fits = Callable[[Any], bool]
 
@@ -112,6 +120,60 @@ def read_about(folder: Path) -> dict[str, Any]:
             got = repr(found[name]) if name in found else "nothing"
             raise RunFolderError(where=f"{path}, field {name!r}", got=got, wanted=wanted)
     return found
+
+
+def stored_run(
+    folder: Path | str, task: Task
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor], dict[str, Any]]:
+    """What a folder has: its examples in words, what the run was told, the best weights, and the model's settings."""
+    run = RunFolder(folder)
+    told = run.config()
+    if told.get("task") != task.name:
+        raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(task.name))
+    about, (state, best) = read_about(Path(folder)), run.load_model()
+    # The temperature is that of the best epoch: a schedule may have gone on since.
+    with as_written(run.config_path, "the settings of a classifier"):
+        model = {**told["model"], "centroids": tuple(told["model"]["centroids"]), "temperature": best["temperature"]}
+    return about, {**told, "examples": about}, state, model
+
+
+def load_classifier(
+    folder: Path | str, *, device: torch.device | str = "cpu"
+) -> tuple[SequenceClassifier, dict[str, Any]]:
+    """The best model of a run, and what the run was told; under "examples" its classes, alphabet, order of pixels.
+
+    Under "callbacks" are those that acted on its weights, if any did.
+
+    Args:
+        folder: of the run.
+        device: where the model goes.
+    """
+    about, told, state, model = stored_run(folder, CLASSES)
+    run = RunFolder(folder)
+    with as_written(run.config_path, "the settings of a classifier"):
+        config, sizes = ClassifierConfig(**model), sizes_of(about)
+        built = filled(
+            lambda: standardise(config.build(**sizes, symbols=about["symbols"]), about),
+            state,
+            layers=config.layers,
+            path=run.model_path,
+        )
+    return built.to(device).eval(), told
+
+
+def load_steps(folder: Path | str, *, device: torch.device | str = "cpu") -> tuple[StepClassifier, dict[str, Any]]:
+    """The best model of a run of :func:`train_steps`, and what the run was told.
+
+    Args:
+        folder: of the run.
+        device: where the model goes.
+    """
+    about, told, state, model = stored_run(folder, STEPS)
+    run = RunFolder(folder)
+    with as_written(run.config_path, "the settings of a classifier of steps"):
+        config, sizes = StepConfig(**model), sizes_of(about)
+        built = filled(lambda: config.build(**sizes), state, layers=config.layers, path=run.model_path)
+    return built.to(device).eval(), told
 
 
 def _wanted(found: Mapping[str, Any]) -> dict[str, tuple[Fits, str]]:

@@ -13,23 +13,20 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from statewise.data import Corpus, TokenStream, Vocabulary
-from statewise.errors import RunFolderError
-from statewise.models import LanguageModel, LanguageModelConfig
+from statewise.data import Corpus, TokenStream
+from statewise.models import LanguageModelConfig
 from statewise.models.text import perplexity
 from statewise.train.distributed import joined, own_device
 from statewise.train.driver import Checkpoints, Driver, Snapshot, fingerprint, seeded
 from statewise.train.evaluation import evaluate_stream
 from statewise.train.language import LanguageTraining
+from statewise.train.language_folder import TASK, VOCABULARY
 from statewise.train.precision import precisely, while_evaluating
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.settings import TrainingSettings, as_json, defaults_of
 from statewise.train.snapshot import restore, snapshot
-from statewise.train.stored import as_written, filled
 
-TASK = "language model"
-VOCABULARY = "vocabulary.txt"
 #: What a run that goes on may be told anew; the name of the text is only a name, its tokens are compared.
 MAY_DIFFER = ("training.epochs", "training.patience", "source", "data.name")
 PIECE = 2**20  # tokens
@@ -147,27 +144,6 @@ def _checksum(stream: TokenStream) -> str:
     for start in range(0, len(stream), PIECE):
         found = zlib.crc32(stream.read(start, min(start + PIECE, len(stream))).astype("<i4").data, found)
     return f"{found:08x}"
-
-
-def load_language_model(
-    folder: Path | str, *, device: torch.device | str = "cpu"
-) -> tuple[LanguageModel, Vocabulary, dict[str, Any]]:
-    """The best model of a run, its vocabulary, and what the run was told.
-
-    Args:
-        folder: of the run.
-        device: where the model goes.
-    """
-    run = RunFolder(folder)
-    told = run.config()
-    if told.get("task") != TASK:
-        raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(TASK))
-    vocabulary = Vocabulary.load(Path(folder) / VOCABULARY)
-    state, _ = run.load_model()
-    with as_written(run.config_path, "the settings of a language model"):
-        config = LanguageModelConfig(**{**told["model"], "hidden": tuple(told["model"]["hidden"])})
-        model = filled(lambda: config.build(len(vocabulary)), state, path=run.model_path)
-    return model.to(device).eval(), vocabulary, told
 
 
 class _LanguageDriver(Driver[LanguageTraining]):

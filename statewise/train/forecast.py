@@ -11,13 +11,12 @@ import torch
 from statewise.data import Series
 from statewise.errors import ArgumentError
 from statewise.models import ForecastConfig, Forecaster
-from statewise.train.classify import check_like, stored_run
+from statewise.train.classify import check_like
 from statewise.train.classify_folder import about_examples
 from statewise.train.classify_settings import ClassifierSettings
+from statewise.train.forecast_folder import scale_of
 from statewise.train.forecast_measure import FORECASTS
 from statewise.train.forecast_run import ForecastResult, ForecastRun
-from statewise.train.run import RunFolder
-from statewise.train.stored import as_written, filled
 
 
 def train_forecaster(
@@ -68,28 +67,9 @@ def train_forecaster(
     about = about_examples(train)
 
     def build(generator: torch.Generator) -> Forecaster:
-        return config.build(**_sizes(about), generator=generator)
+        return config.build(**scale_of(about), generator=generator)
 
     result: ForecastResult = ForecastRun(FORECASTS, config, settings, build, about)(
         train, valid, sets, folder, **options
     )
     return result
-
-
-def load_forecaster(folder: Path | str, *, device: torch.device | str = "cpu") -> tuple[Forecaster, dict[str, Any]]:
-    """The best model of a run, and what the run was told; under "examples" its features and their scale.
-
-    Args:
-        folder: of the run.
-        device: where the model goes.
-    """
-    about, told, state, model = stored_run(folder, FORECASTS)
-    run = RunFolder(folder)
-    with as_written(run.config_path, "the settings of a forecaster"):
-        config, sizes = ForecastConfig(**model), _sizes(about)
-        built = filled(lambda: config.build(**sizes), state, layers=config.layers, path=run.model_path)
-    return built.to(device).eval(), told
-
-
-def _sizes(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {"features": len(about["features"]), "mean": about["mean"], "deviation": about["deviation"]}

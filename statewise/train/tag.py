@@ -16,20 +16,19 @@ from torch import Tensor
 from statewise.data import TaggedSentences, WordVectors
 from statewise.data.spans import OUTSIDE, split_tag
 from statewise.data.tag_schemes import LETTERS
-from statewise.errors import ArgumentError, DtypeError, RunFolderError
-from statewise.models import Lexicon, Tagger, TaggerConfig
+from statewise.errors import ArgumentError, DtypeError
+from statewise.models import Lexicon, TaggerConfig
 from statewise.train.classify_run import refuse_fewer
 from statewise.train.distributed import own_device
 from statewise.train.driver import Checkpoints, Driver, Snapshot, seeded
 from statewise.train.progress import Progress
 from statewise.train.run import RunFolder
 from statewise.train.settings import as_json, defaults_of
-from statewise.train.stored import as_written, filled
 from statewise.train.tag_data import TagMeasured, TagSet, calibrate, check_scheme, judged, predict
 from statewise.train.tag_folder import (
+    TASK,
     checksum_of,
     describe_sets,
-    read_lexicon,
     tagged_path,
     write_lexicon,
     write_tagged,
@@ -37,7 +36,6 @@ from statewise.train.tag_folder import (
 from statewise.train.tag_settings import TaggerSettings
 from statewise.train.tagging import TaggerTraining
 
-TASK = "tagger"
 _FREE = ("training.patience", "training.evaluation_batch", "source")
 Context = npt.NDArray[np.floating[Any]]
 
@@ -167,34 +165,6 @@ def train_tagger(
             driver.about = {"width": None if rows is None else rows.shape[1], "context": width}
             driver.drive()
             return driver.finish({name: made[name] for name in tests})
-
-
-def load_tagger(folder: Path | str, *, device: torch.device | str = "cpu") -> tuple[Tagger, dict[str, Any]]:
-    """The tagger that a run kept, in eval mode, and what the run was told; under "lexicon" its scheme and widths.
-
-    Args:
-        folder: of the run.
-        device: where the model goes.
-    """
-    run = RunFolder(folder)
-    told = run.config()
-    if told.get("task") != TASK:
-        raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(TASK))
-    lexicon, about = read_lexicon(Path(folder))
-    state, _ = run.load_model()
-    with as_written(run.config_path, "the settings of a tagger"):
-        config, width = TaggerConfig(**told["model"]), about["vectors"]
-        built = filled(
-            lambda: config.build(
-                lexicon,
-                vectors=None if width is None else torch.zeros(len(lexicon.words), width),
-                context=about["context"],
-            ),
-            state,
-            layers=config.layers,
-            path=run.model_path,
-        )
-    return built.to(device).eval(), {**told, "lexicon": about}
 
 
 def _all_tags(train: TaggedSentences) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the folder of a tagger's run says of its sentences, and the tags it gave."""
+"""What the folder of a tagger's run says of its sentences, its best model, and the tags it gave."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from statewise.data import TaggedSentences
 from statewise.errors import RunFolderError
 from statewise.files import read_object, write_atomically
-from statewise.models.lexicon import Lexicon
-from statewise.train.stored import as_written
+from statewise.models import Lexicon, Tagger, TaggerConfig
+from statewise.train.run import RunFolder
+from statewise.train.stored import as_written, filled
 
+TASK = "tagger"
 LEXICON = "lexicon.json"
 Tags = tuple[tuple[str, ...], ...]
 
@@ -78,6 +81,34 @@ def read_lexicon(folder: Path) -> tuple[Lexicon, dict[str, Any]]:
             if type(told[name]) is not int and (name == "context" or told[name] is not None):
                 raise RunFolderError(where=f"{path}, field {name!r}", got=told[name], wanted="a whole number")
         return Lexicon(**names, scheme=told["scheme"]), told
+
+
+def load_tagger(folder: Path | str, *, device: torch.device | str = "cpu") -> tuple[Tagger, dict[str, Any]]:
+    """The tagger that a run kept, in eval mode, and what the run was told; under "lexicon" its scheme and widths.
+
+    Args:
+        folder: of the run.
+        device: where the model goes.
+    """
+    run = RunFolder(folder)
+    told = run.config()
+    if told.get("task") != TASK:
+        raise RunFolderError(where=str(run.config_path), got=f"task {told.get('task')!r}", wanted=repr(TASK))
+    lexicon, about = read_lexicon(Path(folder))
+    state, _ = run.load_model()
+    with as_written(run.config_path, "the settings of a tagger"):
+        config, width = TaggerConfig(**told["model"]), about["vectors"]
+        built = filled(
+            lambda: config.build(
+                lexicon,
+                vectors=None if width is None else torch.zeros(len(lexicon.words), width),
+                context=about["context"],
+            ),
+            state,
+            layers=config.layers,
+            path=run.model_path,
+        )
+    return built.to(device).eval(), {**told, "lexicon": about}
 
 
 def write_tagged(path: Path, gold: TaggedSentences, tagged: Sequence[Sequence[str]]) -> None:

@@ -1,22 +1,26 @@
 """What can happen to the state between two steps, and to what enters and leaves a layer."""
 
-from statewise.transforms.base import (
-    Place,
-    SequenceTransform,
-    Sizes,
-    StateChange,
-    StateGrads,
-    StateTransform,
-    Transform,
-)
-from statewise.transforms.centroids import Centroids
-from statewise.transforms.dropout import InputDropout, LockedDropout, LockedInputDropout, OutputDropout
-from statewise.transforms.embedding import embedding_dropout
-from statewise.transforms.mix import Pairing, ThroughTimeMix
-from statewise.transforms.noise import Noise
-from statewise.transforms.recurrent_dropout import RecurrentDropout
-from statewise.transforms.streams import Randomness, Stream
-from statewise.transforms.zoneout import Zoneout
+from typing import TYPE_CHECKING
+
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.transforms.base import (
+        Place,
+        SequenceTransform,
+        Sizes,
+        StateChange,
+        StateTransform,
+        Transform,
+    )
+    from statewise.transforms.centroids import Centroids
+    from statewise.transforms.dropout import InputDropout, LockedDropout, LockedInputDropout, OutputDropout
+    from statewise.transforms.embedding import embedding_dropout
+    from statewise.transforms.mix import Pairing, ThroughTimeMix
+    from statewise.transforms.noise import Noise
+    from statewise.transforms.recurrent_dropout import RecurrentDropout
+    from statewise.transforms.streams import Randomness, Stream
+    from statewise.transforms.zoneout import Zoneout
 
 __all__ = [
     "Centroids",
@@ -32,7 +36,6 @@ __all__ = [
     "SequenceTransform",
     "Sizes",
     "StateChange",
-    "StateGrads",
     "StateTransform",
     "Stream",
     "ThroughTimeMix",
@@ -40,3 +43,5 @@ __all__ = [
     "Zoneout",
     "embedding_dropout",
 ]
+
+lazy_imports(__name__)

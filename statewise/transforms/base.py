@@ -99,22 +99,11 @@ class Transform(ABC):
 
 
 class StateChange(NamedTuple):
-    """What a state transform gives: the state, the memory, what to save, and the transition probabilities if any."""
+    """What a state transform gives: the state, the memory, and the transition probabilities if any."""
 
     state: Tensor
     memory: Tensor | None
-    saved: tuple[Tensor, ...]
     probabilities: Tensor | None = None
-
-
-class StateGrads(NamedTuple):
-    """Gradients of one state transform at one step; None where nothing flows."""
-
-    state: Tensor
-    memory: Tensor | None
-    previous_state: Tensor | None
-    previous_memory: Tensor | None
-    parameters: tuple[Tensor, ...]
 
 
 class StateTransform(Transform):
@@ -134,17 +123,6 @@ class StateTransform(Transform):
         parameters: tuple[Tensor, ...],
     ) -> StateChange:
         """Apply it at one step to the rows that are still running, in plain torch operations."""
-
-    @abstractmethod
-    def backward(
-        self,
-        grad_state: Rows,
-        grad_memory: Rows | None,
-        saved: tuple[Tensor, ...],
-        draws: tuple[Tensor, ...],
-        parameters: tuple[Tensor, ...],
-    ) -> StateGrads:
-        """The derivative of :meth:`forward`."""
 
 
 class SequenceTransform(Transform):

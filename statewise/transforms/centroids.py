@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from statewise.errors import ArgumentError, DtypeError
-from statewise.transforms.base import Sizes, StateChange, StateGrads, StateTransform, choice, finite
+from statewise.transforms.base import Sizes, StateChange, StateTransform, choice, finite
 from statewise.transforms.recipes import Kind, Recipe
 from statewise.transforms.streams import Stream
 
@@ -145,36 +143,10 @@ class Centroids(StateTransform):
         weights = soft
         if self.hard:
             chosen = torch.zeros_like(soft).scatter(-1, disturbed.argmax(-1, keepdim=True), 1.0)
-            weights = _straight_through(soft, chosen) if self.soft_gradient else chosen
+            # Straight through: exactly the chosen one-hot, with the gradient of the probabilities.
+            weights = chosen + (soft - soft.detach()) if self.soft_gradient else chosen
         moved = (weights @ centroids.to(weights.dtype)).to(state.dtype)
-        return StateChange(moved, memory, (state, weights, soft), alpha)
-
-    def backward(
-        self,
-        grad_state: Tensor,
-        grad_memory: Tensor | None,
-        saved: tuple[Tensor, ...],
-        draws: tuple[Tensor, ...],
-        parameters: tuple[Tensor, ...],
-    ) -> StateGrads:
-        (centroids,) = parameters
-        state, weights, soft = saved
-        grad_centroids = weights.T @ grad_state
-        if not self.soft_gradient:
-            return StateGrads(torch.zeros_like(grad_state), grad_memory, None, None, (grad_centroids,))
-        grad_soft = grad_state @ centroids.T
-        # The derivative of the softmax, then of the similarity over the temperature.
-        grad_z = soft * (grad_soft - (soft * grad_soft).sum(1, keepdim=True)) * (self.sharpness / self.temperature)
-        if self.similarity == "dot":
-            to_state, to_centroids = grad_z @ centroids, grad_z.T @ state
-        else:
-            slope = grad_z if self.similarity == "euclidean" else 2 * grad_z
-            if self.similarity == "euclidean":
-                distance = torch.linalg.vector_norm(state.unsqueeze(1) - centroids, dim=2)
-                slope = torch.where(distance > 0, slope / distance, torch.zeros_like(slope))
-            to_state = slope @ centroids - slope.sum(1, keepdim=True) * state
-            to_centroids = slope.T @ state - slope.sum(0).unsqueeze(1) * centroids
-        return StateGrads(to_state, grad_memory, None, None, (grad_centroids + to_centroids,))
+        return StateChange(moved, memory, alpha)
 
     def learnt_gradient(
         self, centroids: Tensor, before: Tensor, weights: Tensor, after: Tensor, slope: Tensor
@@ -188,26 +160,16 @@ class Centroids(StateTransform):
             after: the gradient of the states after, (rows, hidden).
             slope: the gradient of the similarities, divided by the distance if that is the similarity, (rows, k).
         """
-        grad = weights.mT @ after
-        if not self.soft_gradient:
-            return grad
-        grad = grad + slope.mT @ before
-        return grad if self.similarity == "dot" else grad - slope.sum(-2).unsqueeze(-1) * centroids
+        parts = (centroids, before, weights, after, slope)
+        return centroids_gradient(*parts, soft=self.soft_gradient, similarity=self.similarity)
 
 
-def _straight_through(soft: Tensor, chosen: Tensor) -> Tensor:
-    through: Tensor = _StraightThrough.apply(soft, chosen)  # type: ignore[no-untyped-call]
-    return through
-
-
-class _StraightThrough(torch.autograd.Function):
-    """Forward the chosen one-hot bit for bit; give the gradient to the probabilities."""
-
-    @staticmethod
-    def forward(ctx: Any, soft: Tensor, chosen: Tensor) -> Tensor:
-        return chosen
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return grad, None
+def centroids_gradient(
+    centroids: Tensor, before: Tensor, weights: Tensor, after: Tensor, slope: Tensor, *, soft: bool, similarity: str
+) -> Tensor:
+    """What :meth:`Centroids.learnt_gradient` gives, for those who have no transform at hand but its settings."""
+    grad = weights.mT @ after
+    if not soft:
+        return grad
+    grad = grad + slope.mT @ before
+    return grad if similarity == "dot" else grad - slope.sum(-2).unsqueeze(-1) * centroids

@@ -11,6 +11,8 @@ A function whose name begins with ``pairs_of`` makes the two numbers of each wor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -60,6 +62,21 @@ def seed_of(root: Tensor, key: tuple[int, ...]) -> Tensor:
     True
     """
     return _shifted(mixed(root, key), 1)
+
+
+def mixed_seed(root: int, key: Sequence[int]) -> int:
+    """:func:`seed_of` of plain integers.
+
+    >>> mixed_seed(1, (0,)) == mixed_seed(1, (1,))
+    False
+    """
+    mask = 2**64 - 1
+    for part in key:
+        value = ((root ^ (part + 1)) + 0x9E3779B97F4A7C15) & mask
+        value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
+        root = value ^ (value >> 31)
+    return root >> 1
 
 
 def words_at(seed: int | Tensor, index: Tensor) -> Tensor:

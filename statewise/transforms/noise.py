@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from statewise.errors import StatewiseError
-from statewise.transforms.base import Place, SequenceTransform, Sizes, StateChange, StateGrads, StateTransform, choice
+from statewise.transforms.base import Place, SequenceTransform, Sizes, StateChange, StateTransform, choice
 from statewise.transforms.base import finite as _finite
 from statewise.transforms.laws import law as find_law
+from statewise.transforms.recipes import Recipe
 from statewise.transforms.streams import Stream
 
 MODES = ("multiplicative", "additive")
@@ -59,6 +60,17 @@ class Noise(StateTransform, SequenceTransform):
         choice("Noise.mode", self.mode, MODES)
         if self.placement is not None:
             choice("Noise.placement", self.placement, PLACEMENTS)
+        self._work_out()
+
+    def _work_out(self) -> None:
+        """The recipe, once for all passes: to torch's compiler a strength may be a symbol, which math refuses."""
+        law, mean = find_law(self.law), 1.0 if self.mode == "multiplicative" else 0.0
+        recipe = None if law.is_silent(self.gamma) else law.recipe(self.gamma, self.alpha, mean=mean)
+        vars(self)["_recipe"] = recipe  # no field, since it follows from the others
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._work_out()
 
     @classmethod
     def from_std(cls, law: str, std: float, **options: Any) -> Noise:
@@ -85,14 +97,13 @@ class Noise(StateTransform, SequenceTransform):
 
     def draw(self, sizes: Sizes, stream: Stream, *, training: bool) -> tuple[Tensor, ...] | None:
         """The multipliers ``1 + eps`` or the shifts ``eps``, shape (steps, batch, hidden)."""
-        law = find_law(self.law)
-        if not training or law.is_silent(self.gamma):
+        recipe: Recipe | None = vars(self)["_recipe"]
+        if not training or recipe is None:
             return None
         # Low-precision multipliers would carry rounding errors into the mean.
         dtype = torch.float64 if sizes.dtype == torch.float64 else torch.float32
         eps = torch.empty(sizes.steps, sizes.batch, sizes.hidden, dtype=dtype, device=sizes.device)
-        mean = 1.0 if self.mode == "multiplicative" else 0.0
-        return (stream.draw(eps, law.recipe(self.gamma, self.alpha, mean=mean)),)
+        return (stream.draw(eps, recipe),)
 
     def apply(self, sequence: Tensor, draws: tuple[Tensor, ...]) -> Tensor:
         disturbed = sequence * draws[0] if self.mode == "multiplicative" else sequence + draws[0]
@@ -106,15 +117,4 @@ class Noise(StateTransform, SequenceTransform):
         draws: tuple[Tensor, ...],
         parameters: tuple[Tensor, ...],
     ) -> StateChange:
-        return StateChange(self.apply(state, draws), memory, ())
-
-    def backward(
-        self,
-        grad_state: Tensor,
-        grad_memory: Tensor | None,
-        saved: tuple[Tensor, ...],
-        draws: tuple[Tensor, ...],
-        parameters: tuple[Tensor, ...],
-    ) -> StateGrads:
-        grad = grad_state * draws[0] if self.mode == "multiplicative" else grad_state
-        return StateGrads(grad.to(grad_state.dtype), grad_memory, None, None, ())
+        return StateChange(self.apply(state, draws), memory)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from statewise.kernels import load_triton, transformed
-from statewise.native import load_native
-from statewise.transforms.counter import mixed, seed_of
+from statewise.kernels import load_triton, traced, transformed
+from statewise.native import load_native, operators
+from statewise.transforms.counter import mixed, mixed_seed, seed_of
 from statewise.transforms.recipes import Kind, Recipe, numbers
 
 _CPU = torch.device("cpu")
@@ -36,14 +35,24 @@ class Randomness:
         """
         self._generator = generator
         self._device = device
+        self._root: int | Tensor | None = None
 
-    @cached_property
+    @property
     def root(self) -> int | Tensor:
         """The number itself: a tensor on a CUDA device and under torch.func's transforms, else an int."""
+        if self._root is None:
+            self._root = self._take()
+        return self._root
+
+    def _take(self) -> int | Tensor:
         source = self._device if self._generator is None else self._generator.device
         stays = source.type == "cuda"
         if self._generator is None and not stays:
             source = _CPU
+        if traced() and not transformed() and self._generator is None and source.type == "cpu":
+            # A compiler would draw other numbers, or these twice; see the operator for what it takes.
+            drawn: Tensor = torch.ops.statewise.draw_root(torch.empty(()))
+            return drawn
         root = torch.randint(2**62, (), generator=self._generator, device=source)
         return root if stays or transformed() else int(root)
 
@@ -89,6 +98,9 @@ class Stream:
         if out.is_meta or out.numel() == 0:
             return out
         root = self.randomness.root
+        if traced() and isinstance(root, Tensor) and root.device.type == "cpu":
+            single: Tensor = torch.ops.statewise.draw(root, self.key, out.shape, *recipe)
+            return single.to(out.dtype)
         if not transformed():
             return _filled(out, root, self.key, recipe)
         like = (tuple(out.shape), out.dtype, out.device)  # `out` itself cannot hold replicas
@@ -111,9 +123,9 @@ def _filled(out: Tensor, root: int | Tensor, key: tuple[int, ...], recipe: Recip
     if out.device.type == "cpu" and load_native().available:
         # In float32 first: then the numbers are the same for every dtype of the network.
         narrow = out if out.dtype == torch.float32 else torch.empty_like(out, dtype=torch.float32)
-        torch.ops.statewise_native.fill_counted(narrow, _seed(int(root), key), *recipe)
+        operators.fill_counted(narrow, mixed_seed(int(root), key), *recipe)
         return out if narrow is out else out.copy_(narrow)
-    seed = seed_of(root.to(out.device), key) if isinstance(root, Tensor) else _seed(root, key)
+    seed = seed_of(root.to(out.device), key) if isinstance(root, Tensor) else mixed_seed(root, key)
     return out.copy_(numbers(recipe, seed, out.shape[0], out.shape[1:].numel(), out.device).view(out.shape))
 
 
@@ -122,6 +134,38 @@ def _fill_by_kernel(out: Tensor, root: Tensor, key: tuple[int, ...], recipe: Rec
 
     early = max(0, len(key) - MOST_PARTS)
     return fill_counted(out, mixed(root, key[:early]), key[early:], **recipe._asdict())
+
+
+def _draw(root: Tensor, key: Sequence[int], shape: Sequence[int], *recipe: Any) -> Tensor:
+    return _filled(_empty(tuple(shape), torch.float32, root.device), int(root), tuple(key), Recipe(*recipe))
+
+
+def _register() -> None:
+    """Let torch's compiler and exporter see draws on a CPU as operators of ``torch.library``."""
+    options: dict[str, Any] = {"mutates_args": (), "device_types": "cpu"}
+    recipe = "int kind, float scale, float shift, int bound, float[] shapes"
+    schema = f"(Tensor root, int[] key, SymInt[] shape, {recipe}) -> Tensor"
+    draw = torch.library.custom_op("statewise::draw", _draw, schema=schema, **options)
+    draw.register_fake(lambda root, key, shape, *recipe: torch.empty(*shape, device=root.device))
+    draw.register_vmap(lambda info, dims, *given: _for_each_root(draw, dims[0], *given))
+    # The compiler takes calls with equal arguments for one, so each gets a blank of its own, which it tells apart; from
+    # its device a checkpoint knows which generator to set back.
+    operator = torch.library.custom_op(
+        "statewise::draw_root",
+        lambda blank: torch.randint(2**62, (), device=blank.device),
+        schema="(Tensor blank) -> Tensor",
+        tags=(torch.Tag.nondeterministic_seeded,),
+        **options,
+    )
+    operator.register_fake(lambda blank: torch.empty((), dtype=torch.int64, device=blank.device))
+
+
+_register()
+
+
+def _for_each_root(draw: Callable[..., Tensor], dim: int, root: Tensor, *rest: Any) -> tuple[Tensor, int]:
+    """The draws of all replicas, and the dimension that they have there."""
+    return torch.stack([draw(one, *rest) for one in root.movedim(dim, 0).unbind()]), 0
 
 
 class _Replicated(torch.autograd.Function):
@@ -145,8 +189,7 @@ class _Replicated(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], root: Tensor, *rest: Any) -> tuple[Tensor, int]:
         # Through `apply` again, since a root may hold the replicas of an outer vmap too.
-        replicas = [_Replicated.apply(one, *rest) for one in root.movedim(dims[0], 0).unbind()]  # type: ignore[no-untyped-call]
-        return torch.stack(replicas), 0
+        return _for_each_root(_Replicated.apply, dims[0], root, *rest)
 
 
 def indicator(numbers: Tensor, holds: Callable[..., Tensor], bound: float) -> Tensor:
@@ -155,22 +198,6 @@ def indicator(numbers: Tensor, holds: Callable[..., Tensor], bound: float) -> Te
     >>> indicator(torch.tensor([0.2, 0.7]), torch.ge, 0.5)
     tensor([0., 1.])
     """
-    if transformed():
+    if transformed() or traced():
         return holds(numbers, bound).to(numbers.dtype)  # vmap compares in place one replica after the other
     return holds(numbers, bound, out=numbers)
-
-
-def _seed(root: int, key: tuple[int, ...]) -> int:
-    """All parts of a key mixed into 63 bits, on the host."""
-    for part in key:
-        root = _splitmix(root ^ (part + 1))
-    return root >> 1
-
-
-def _splitmix(value: int) -> int:
-    """One round of SplitMix64 (Steele et al. 2014): neighbouring keys give unrelated seeds in all bits."""
-    mask = 2**64 - 1
-    value = (value + 0x9E3779B97F4A7C15) & mask
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
-    return value ^ (value >> 31)

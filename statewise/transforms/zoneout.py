@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from statewise.transforms.base import Sizes, StateChange, StateGrads, StateTransform, probability
+from statewise.transforms.base import Sizes, StateChange, StateTransform, probability
 from statewise.transforms.streams import Stream, indicator
 
 
@@ -59,19 +59,4 @@ class Zoneout(StateTransform):
         state = keep_state * old_state + (1 - keep_state) * state
         if memory is not None and old_memory is not None:
             memory = keep_memory * old_memory + (1 - keep_memory) * memory
-        return StateChange(state, memory, ())
-
-    def backward(
-        self,
-        grad_state: Tensor,
-        grad_memory: Tensor | None,
-        saved: tuple[Tensor, ...],
-        draws: tuple[Tensor, ...],
-        parameters: tuple[Tensor, ...],
-    ) -> StateGrads:
-        keep_state, keep_memory = (mask.to(grad_state.dtype) for mask in draws)
-        to_old_state = keep_state * grad_state
-        if grad_memory is None:
-            return StateGrads(grad_state - to_old_state, None, to_old_state, None, ())
-        to_old_memory = keep_memory * grad_memory
-        return StateGrads(grad_state - to_old_state, grad_memory - to_old_memory, to_old_state, to_old_memory, ())
+        return StateChange(state, memory)

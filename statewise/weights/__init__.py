@@ -13,23 +13,26 @@ DropConnect            :func:`weight_drop`, :func:`redraw_weight_drop`
 =====================  =================================================================================
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from statewise.weights.cayley import GatewiseOrthogonal, ScaledCayley, scaled_cayley
-from statewise.weights.drop import (
-    WeightDrop,
-    redraw_weight_drop,
-    restore_weight_drop,
-    weight_drop,
-    weight_drop_masks,
-)
-from statewise.weights.gradient_limit import GradientLimit, limit_entries
-from statewise.weights.orthogonal_init import haar_orthogonal_, identity_
-from statewise.weights.orthogonality import nearest_orthogonal, orthogonality_error
-from statewise.weights.penalty import orthogonality_penalty
-from statewise.weights.skew import cayley_orthogonal, initial_skew, rotation_entries, skew_matrix
-from statewise.weights.spectral import SpectralCap, project_spectral_, spectral_cap
-from statewise.weights.stiefel import StiefelSGD, stiefel_step
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.weights.cayley import GatewiseOrthogonal, ScaledCayley, scaled_cayley
+    from statewise.weights.drop import (
+        WeightDrop,
+        redraw_weight_drop,
+        restore_weight_drop,
+        weight_drop,
+        weight_drop_masks,
+    )
+    from statewise.weights.gradient_limit import GradientLimit, limit_entries
+    from statewise.weights.orthogonal_init import haar_orthogonal_, identity_
+    from statewise.weights.orthogonality import nearest_orthogonal, orthogonality_error
+    from statewise.weights.penalty import orthogonality_penalty
+    from statewise.weights.skew import cayley_orthogonal, initial_skew, rotation_entries, skew_matrix
+    from statewise.weights.spectral import SpectralCap, project_spectral_, spectral_cap
+    from statewise.weights.stiefel import StiefelSGD, stiefel_step
 
 __all__ = [
     "GatewiseOrthogonal",
@@ -57,3 +60,5 @@ __all__ = [
     "weight_drop",
     "weight_drop_masks",
 ]
+
+lazy_imports(__name__)

@@ -10,9 +10,11 @@ import torch
 import statewise
 from contracts.cells import CellContract
 from statewise.cells import MultiplicativeRNNCell
-from statewise.engine import compiled, device
+from statewise.engine import cpu, device
 from statewise.errors import EngineError
+from statewise.native import load_native
 from statewise.weights import weight_drop
+from support import needs_kernel
 
 INPUT, HIDDEN = 3, 5
 NO_CODE = "it has no code for the cell MultiplicativeRNN"
@@ -85,12 +87,12 @@ def test_a_layer_and_a_single_step_start_alike() -> None:
         assert torch.equal(value, layer.state_dict()[f"{name}_l0"])
 
 
+@needs_kernel
 def test_no_kernel_takes_it_for_another_cell() -> None:
     layer, x = statewise.MultiplicativeRNN(INPUT, HIDDEN), torch.zeros(4, 2, INPUT)
     call = layer.first_recurrence(x)[0]
-    assert compiled.why_not(call) == device.why_not(call) == NO_CODE
-    plan = layer.plan(x)
-    assert (plan.engine, plan.form) == ("cpu", "python")
+    assert cpu.why_not(call, load_native()) == device.why_not(call) == NO_CODE
+    assert layer.plan(x) == statewise.Plan("reference", "loop", (f"cpu: {NO_CODE}",))
     layer.engine = "triton"
     with pytest.raises(EngineError, match="cannot run"):
         layer(x)

@@ -11,6 +11,7 @@ from commands.tagging import names, write_columns
 from commands.typing_commands import SMALL, Typed
 from statewise.cli import main
 from statewise.data import Corpus, sample_corpus
+from support import made_once
 
 
 @pytest.fixture
@@ -46,16 +47,20 @@ def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with noise."""
-    folder = tmp_path_factory.mktemp("runs") / "small"
-    arguments = [*SMALL, "--noise", "gaussian", "--gamma", "0.3", "--epochs", "2", "--quiet", "--out", str(folder)]
-    main(["train", "lm", *arguments])
-    return folder
+    arguments = [*SMALL, "--noise", "gaussian", "--gamma", "0.3", "--epochs", "2", "--quiet"]
+    made = made_once(
+        tmp_path_factory, "small", lambda place: main(["train", "lm", *arguments, "--out", str(place / "small")])
+    )
+    return made / "small"
 
 
 @pytest.fixture(scope="session")
 def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tagger's run with given vectors, whose files are in IOB1."""
-    place = tmp_path_factory.mktemp("tagger")
+    return made_once(tmp_path_factory, "tagger", train_tagger) / "run"
+
+
+def train_tagger(place: Path) -> None:
     write_columns(place / "names.conll", names(150))
     write_columns(place / "test.conll", names(30, seed=1))
     words = sorted({word.lower() for sentence in names(150).sentences for word in sentence})
@@ -67,17 +72,18 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--vectors", str(place / "vectors.txt"), "--test", str(place / "test.conll"), "--quiet", "--lr", "0.02"]
     options += ["--hidden", "16", "--characters", "0", "--dropout", "0.1", "--epochs", "10", "--device", "cpu"]
     main(["train", "tag", "--data", str(place / "names.conll"), *options, "--out", str(place / "run")])
-    return place / "run"
 
 
 @pytest.fixture(scope="session")
 def lowered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that has read its text in lower case, with words that it does not know."""
-    place = tmp_path_factory.mktemp("lower")
+    return made_once(tmp_path_factory, "lower", train_lowered) / "run"
+
+
+def train_lowered(place: Path) -> None:
     write_corpus(place / "texts", sample_corpus(), sentences=60, upper=True)
     options = ["--hidden", "12", "--batch", "5", "--epochs", "1", "--lower", "--min-count", "2", "--device", "cpu"]
     main(["train", "lm", "--data", str(place / "texts"), *options, "--quiet", "--out", str(place / "run")])
-    return place / "run"
 
 
 @pytest.fixture(scope="session")

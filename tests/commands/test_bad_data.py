@@ -16,6 +16,7 @@ import pytest
 
 from commands.typing_commands import Typed
 from statewise.cli import main
+from support import made_once
 
 _TEXT = "the cat sleeps .\na dog runs .\n" * 12
 _WORDS = "yes\tab\nno\tba\nyes\taab\n" * 12
@@ -40,11 +41,14 @@ _BAD: dict[str, tuple[bytes, str]] = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A run of each kind."""
-    place = tmp_path_factory.mktemp("runs")
+    place = made_once(tmp_path_factory, "kinds", train_kinds)
+    return {kind: place / kind for kind in _KINDS}
+
+
+def train_kinds(place: Path) -> None:
     for kind, (name, text, options) in _KINDS.items():
         (place / name).write_text(text)
         main(["train", kind, "--data", str(place / name), "--out", str(place / kind), *options])
-    return {kind: place / kind for kind in _KINDS}
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from statewise.commands.evaluate import score_lines, told_of
 from statewise.data import sample_corpus
 from statewise.models import Score
 from statewise.recipes.noisin_table5 import DYNAMIC
+from statewise.train import load_language_model
 from statewise.train.evaluation import evaluate_stream
-from statewise.train.fit import load_language_model
 from statewise.train.run import RunFolder
 from statewise.train.telling import say
 

@@ -13,6 +13,7 @@ from statewise.automata import extract, from_dot, load_machine, witness
 from statewise.cli import main
 from statewise.data import tomita
 from statewise.train import load_classifier
+from support import made_once
 
 #: Words over a and b: those that end in b.
 ROWS = [f"{'yes' if word.endswith('b') else 'no'}\t{word}" for word in ("a", "b", "ab", "ba", "bb", "aa", "aab", "bba")]
@@ -55,9 +56,9 @@ def multiplicative(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _trained(factory: pytest.TempPathFactory, *options: str) -> Path:
-    folder = factory.mktemp("extract") / "run"
-    main(["train", "classify", *options, "--hidden", "10", "--device", "cpu", "--quiet", "--out", str(folder)])
-    return folder
+    words = ["train", "classify", *options, "--hidden", "10", "--device", "cpu", "--quiet", "--out"]
+    name = "extract" + "".join(option for option in options if option.isalnum())
+    return made_once(factory, name, lambda place: main([*words, str(place / "run")])) / "run"
 
 
 def test_the_exact_machine_is_printed_judged_proved_and_written(typed: Typed, read: Path) -> None:

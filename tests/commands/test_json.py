@@ -87,7 +87,7 @@ class TestJson:
     ],
     ids=lambda arguments: arguments[1],
 )
-def test_ctrl_c_leaves_a_run_that_goes_on_and_says_how(arguments: list[str], tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_run_that_goes_on_and_says_how(arguments: list[str], typed: Typed, tmp_path: Path) -> None:
     """What it says can be typed as it is; with nothing left to do it ends well."""
     hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # also where it was ignored
     command = [sys.executable, "-c", f"{hearing}; from statewise.cli import main; main()"]
@@ -105,11 +105,4 @@ def test_ctrl_c_leaves_a_run_that_goes_on_and_says_how(arguments: list[str], tmp
     way = next(line.strip() for line in said.splitlines() if "--resume" in line).split()
     assert way[:3] == ["statewise", *arguments[:2]]
     epochs = 1 + sum('"epoch"' in line for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
-    done = subprocess.run(
-        [*command, *way[1:], "--epochs", str(epochs), "--quiet"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    typed(*way[1:], "--epochs", str(epochs), "--quiet")

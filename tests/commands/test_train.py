@@ -20,7 +20,7 @@ from statewise.commands.compare import conclusion, gains, variants
 from statewise.commands.train_lm import _tell
 from statewise.data import sample_corpus
 from statewise.models import LanguageModelConfig
-from statewise.train.fit import TrainingResult, load_language_model
+from statewise.train import TrainingResult, load_language_model
 from statewise.train.run import RunFolder
 from statewise.train.settings import TrainingSettings
 

@@ -1,4 +1,4 @@
-"""What every cell promises: its formula, its written-out derivative, and the module of one step made from it."""
+"""What every cell promises: its formula, and the module of one step made from it."""
 
 from __future__ import annotations
 
@@ -26,38 +26,21 @@ from contracts.passes import (
     run,
     some_examples,
 )
-from statewise.cells import Cell, Product, Transition
+from statewise.cells import Cell, Transition
 from statewise.layers.single import SingleStep
 
 LAST_WORD = re.compile(r"((?:weight|bias)_\w+)")
 
 
-class RecordingProduct:
-    """``U v + b`` with its derivative, which keeps the gradients of U and b."""
+class PlainProduct:
+    """``U v + b``; b has a value for each unit, or for each unit of each row."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         self.weight, self.bias, self.hidden = weight, bias, weight.shape[1]
-        self._values: dict[int, Tensor] = {}
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin a backward pass."""
-        self.grad_product = torch.zeros(0)
-        self.grad_weight, self.grad_bias = torch.zeros_like(self.weight), torch.zeros_like(self.bias)
 
     def __call__(self, value: Tensor, first: int, last: int) -> Tensor:
-        self._values[first] = value
         blocks = slice(first * self.hidden, last * self.hidden)
-        return value @ self.weight[blocks].T + self.bias[blocks]
-
-    def backward(self, grad: Tensor, first: int, last: int) -> Tensor:
-        blocks = slice(first * self.hidden, last * self.hidden)
-        if not len(self.grad_product):
-            self.grad_product = grad.new_zeros(len(grad), len(self.weight))
-        self.grad_product[:, blocks] += grad
-        self.grad_weight[blocks] += grad.T @ self._values[first]
-        self.grad_bias[blocks] += grad.sum(0)
-        return grad @ self.weight[blocks]
+        return value @ self.weight[blocks].T + self.bias[..., blocks]
 
 
 class Step:
@@ -72,41 +55,12 @@ class Step:
         self.cell = cell
         self.leaves = {name: case.tensor(name, *shape).requires_grad_() for name, shape in shapes.items()}
 
-    def forward(self, *leaves: Tensor) -> tuple[Transition, RecordingProduct]:
-        term, state, memory, product, extra = self._sort(leaves)
-        return self.cell.forward(term, state, memory, product, extra), product
-
-    def backward(self, moved: Transition, product: RecordingProduct, grads: Any, *leaves: Tensor) -> dict[str, Tensor]:
-        """The gradients by the cell's own formula, by name."""
-        _, state, memory, _, extra = self._sort(leaves)
-        grad_state, grad_memory = grads[0], grads[1] if self.cell.has_memory else None
-        product.forget()
-        found = self.cell.backward(grad_state, grad_memory, moved.saved, state, memory, moved.memory, product, extra)
-        assert (found.memory is not None) == self.cell.has_memory
-        tensors = [found.input_term, found.state, found.memory, product.grad_weight, product.grad_bias, *found.extra]
-        return dict(zip(self.leaves, [tensor for tensor in tensors if tensor is not None], strict=True))
-
-    def _sort(
-        self, leaves: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Tensor, Tensor | None, RecordingProduct, tuple[Tensor, ...]]:
-        named = dict(zip(self.leaves, leaves, strict=True))
-        product = RecordingProduct(named["weight"], named["bias"])
+    def forward(self, **others: Tensor) -> Transition:
+        """One step, with other tensors in place of the leaves that are named."""
+        named = self.leaves | others
+        product = PlainProduct(named["weight"], named["bias"])
         extra = tuple(named[name] for name, _ in self.cell.extra_parameters)
-        return named["input term"], named["state"], named.get("memory"), product, extra
-
-
-class _WrittenOut(torch.autograd.Function):
-    """A cell's step with its own derivative in place of autograd's."""
-
-    @staticmethod
-    def forward(ctx: Any, step: Step, *leaves: Tensor) -> tuple[Tensor, ...]:
-        moved, product = step.forward(*leaves)
-        ctx.step, ctx.moved, ctx.product, ctx.leaves = step, moved, product, leaves
-        return tuple(part for part in moved[:2] if part is not None)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        return None, *ctx.step.backward(ctx.moved, ctx.product, grads, *ctx.leaves).values()
+        return self.cell.forward(named["input term"], named["state"], named.get("memory"), product, extra)
 
 
 ONE_STEP = cases(packed=False, steps=1, layers=1, bidirectional=False, batch_first=False)
@@ -167,7 +121,7 @@ class CellContract(SingleStepContract):
     def test_the_step_is_the_formula_of_the_paper(self, case: Case) -> None:
         step = Step(self.cell, case)
         leaves = {name: leaf.detach() for name, leaf in step.leaves.items()}
-        moved, _ = step.forward(*leaves.values())
+        moved = step.forward(**leaves)
         # The input term is all that the truth sees of the inputs, as if W were the identity.
         extra = [leaves[name] for name, _ in self.cell.extra_parameters]
         eye = torch.eye(leaves["input term"].shape[1], dtype=case.dtype)
@@ -182,53 +136,21 @@ class CellContract(SingleStepContract):
             if moved.memory is not None and c is not None:
                 assert_close(moved.memory[row], c, "memory")
 
-    @some_examples
-    @given(case=cases(packed=False))
-    def test_the_backward_formula_is_the_derivative_that_autograd_finds(self, case: Case) -> None:
-        self._compare_backward(Step(self.cell, case), case)
-
-    @staticmethod
-    def _compare_backward(step: Step, case: Case) -> None:
-        leaves = tuple(step.leaves.values())
-        moved, _ = step.forward(*leaves)
-        results = [part for part in moved[:2] if part is not None]
-        grads = [case.tensor(f"gradient {place}", *part.shape) for place, part in enumerate(results)]
-        expected = torch.autograd.grad(results, leaves, grads)
-        plain = tuple(leaf.detach() for leaf in leaves)
-        moved, product = step.forward(*plain)
-        actual = step.backward(moved, product, grads, *plain)
-        for (name, grad), wanted in zip(actual.items(), expected, strict=True):
-            assert_close(grad, wanted, f"gradient of {name}")
-
-    def test_the_backward_formula_holds_at_zero(self) -> None:
-        """Where all but the cell's own parameters is exactly zero it is what autograd says, kinks included."""
-        step, own = Step(self.cell, Case()), [name for name, _ in self.cell.extra_parameters]
-        with torch.no_grad():
-            for name, leaf in step.leaves.items():
-                leaf.mul_(name in own)
-        self._compare_backward(step, Case())
-
-    def test_the_backward_formula_passes_gradcheck(self, seed: int) -> None:
-        step = Step(self.cell, Case(batch=2, hidden=3, seed=seed))
-        assert torch.autograd.gradcheck(
-            lambda *leaves: _WrittenOut.apply(step, *leaves),  # type: ignore[no-untyped-call]
-            tuple(step.leaves.values()),
-        )
-
     def test_an_additive_cell_is_one_whose_two_terms_have_the_same_gradient(self, seed: int) -> None:
         step = Step(self.cell, Case(seed=seed))
-        leaves = tuple(leaf.detach() for leaf in step.leaves.values())
-        moved, product = step.forward(*leaves)
-        grads = [torch.ones_like(part) for part in moved[:2] if part is not None]
-        found = step.backward(moved, product, grads, *leaves)
-        assert torch.equal(product.grad_product, found["input term"]) == self.cell.additive
+        term = step.leaves["input term"]
+        # A bias of its own for every row: its gradient is that of the product.
+        bias = step.leaves["bias"].detach().expand_as(term).clone().requires_grad_()
+        moved = step.forward(bias=bias)
+        total = moved.state.sum() + (0 if moved.memory is None else moved.memory.sum())
+        assert torch.equal(*torch.autograd.grad(total, (term, bias))) == self.cell.additive
 
-    def test_what_can_be_observed_comes_first_among_the_saved(self, seed: int) -> None:
+    def test_the_gates_are_those_that_can_be_observed(self, seed: int) -> None:
         case = Case(seed=seed)
-        moved, _ = Step(self.cell, case).forward(*Step(self.cell, case).leaves.values())
-        assert len(moved.saved) >= len(self.cell.observed)
+        gates = Step(self.cell, case).forward().gates
+        assert len(gates) == len(self.cell.observed)
         assert set(self.cell.observed) <= set(self.cell.blocks)
-        assert all(tensor.shape == (case.batch, case.hidden) for tensor in moved.saved[: len(self.cell.observed)])
+        assert all(gate.shape == (case.batch, case.hidden) for gate in gates)
 
     def test_a_cell_is_an_immutable_value(self) -> None:
         assert self.cell == type(self.cell)(*dataclasses.astuple(self.cell))
@@ -236,9 +158,6 @@ class CellContract(SingleStepContract):
         assert pickle.loads(pickle.dumps(self.cell)) == self.cell
         with pytest.raises(dataclasses.FrozenInstanceError):
             self.cell.anything = 1  # type: ignore[attr-defined]
-
-    def test_the_product_of_these_tests_is_what_a_cell_asks_for(self) -> None:
-        assert isinstance(RecordingProduct(torch.zeros(4, 2), torch.zeros(4)), Product)
 
 
 class TorchCellContract(CellContract):

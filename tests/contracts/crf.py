@@ -237,6 +237,15 @@ class ChainContract(ABC):
         assert found.item() == NEVER
         assert not any(bool(grad.any()) for grad in gradients(found.sum(), crf, emissions))
 
+    @pytest.mark.parametrize("mask", [-1e12, -1e17, -1e30])
+    def test_large_finite_masks_leave_every_step_one_path(self, mask: float, generator: torch.Generator) -> None:
+        """A step that is masked everywhere, and another in part: the marginals of each step still add up to 1."""
+        crf = CRF(20, engine=self.engine).to(self.dtypes[0])
+        emissions = torch.randn(12, 2, 20, generator=generator, dtype=self.dtypes[0])
+        emissions[0], emissions[6, :, 3:] = mask, mask
+        (found,) = torch.autograd.grad(crf.log_partition(emissions.requires_grad_()).sum(), emissions)
+        torch.testing.assert_close(found.sum(2), torch.ones(12, 2, dtype=found.dtype), **tolerance(found.dtype))
+
     def test_a_nan_within_a_sequence_is_not_hidden(self) -> None:
         crf = CRF(3, engine=self.engine).to(self.dtypes[0])
         emissions = torch.zeros(3, 2, 3, dtype=self.dtypes[0])

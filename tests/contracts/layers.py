@@ -58,6 +58,21 @@ class LayerContract(FreshInputs):
 
     # --- values and gradients
 
+    @pytest.mark.parametrize("engine", ["auto", "cpu", "reference"])
+    @pytest.mark.parametrize("transforms", [(), (Noise("gaussian", 0.5), Zoneout(0.2), Centroids(3))], ids=len)
+    def test_an_empty_batch_has_empty_outputs_and_no_gradient(self, engine: str, transforms: Any) -> None:
+        case = Case(layers=2, bidirectional=True, steps=3)
+        layer = self.member.build(case, transforms=transforms)
+        layer.engine = engine
+        x = torch.zeros(3, 0, case.inputs, dtype=case.dtype, requires_grad=True)
+        output, final = layer(x)
+        assert output.shape == (3, 0, 2 * case.hidden)
+        assert all(state.shape == (4, 0, case.hidden) for state in ([final] if isinstance(final, Tensor) else final))
+        output.sum().backward()
+        assert x.grad is not None
+        assert not any(parameter.grad is None or parameter.grad.any() for parameter in layer.parameters())
+        assert "the batch is empty" in layer.plan(x).why_not
+
     @EVERY_FORM
     @some_examples
     @given(case=cases())
@@ -80,7 +95,7 @@ class LayerContract(FreshInputs):
         with insist(layer, "loop"):
             assert torch.autograd.gradgradcheck(*_as_function(layer, case), fast_mode=True)
 
-    @pytest.mark.parametrize("form", ["python", "native"])
+    @pytest.mark.parametrize("form", ["native"])
     @pytest.mark.parametrize("of", ["inputs", "weights"])
     def test_a_second_derivative_is_refused_by_the_cpu_engine(self, form: str, of: str, seed: int) -> None:
         case = self.settled(small(seed))
@@ -215,6 +230,14 @@ class LayerContract(FreshInputs):
                 assert_close(total, torch.ones_like(total), "sum of the probabilities")
         top = tidy(seen.collected.states[-1], case)
         assert torch.equal(top, seen.values["output"])
+
+    def test_a_layer_that_is_given_its_states_draws_nothing_without_transforms(self, seed: int) -> None:
+        case = Case(layers=2, seed=seed)
+        layer = self.member.build(case)
+        x, states = case.leaves(has_memory=layer.cell.has_memory)
+        before = torch.get_rng_state()
+        layer(case.arrange(x), as_argument(states, batched=case.batched))
+        assert torch.equal(torch.get_rng_state(), before)
 
     @staticmethod
     def _names(layer: RecurrentLayer) -> list[str]:

@@ -102,8 +102,8 @@ class Member:
         compiled: whether the kernels, native and of the accelerator, have code for its cell.
     """
 
-    layer: type[RecurrentLayer]
-    single: type[nn.Module]
+    layer: Callable[..., RecurrentLayer]
+    single: Callable[..., nn.Module]
     truth: Truth
     options: Mapping[str, Any] = field(default_factory=dict)
     single_options: Mapping[str, Any] = field(default_factory=dict)

@@ -20,13 +20,13 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from statewise import Collected, Pairing, RecurrentLayer
 from statewise.engine import Recurrence, Unrolled, plan
 from statewise.engine.device import Form, forms
-from statewise.engine.device.operands import Facts
+from statewise.engine.operands import Facts
 from statewise.kernels import load_triton
 from statewise.layers import base
 from statewise.native import NativeStatus, load_native
 from support import tolerance
 
-FORMS = ("loop", "python", "native")
+FORMS = ("loop", "native")
 KERNELS = ("step", "solo", "team")
 COMPILED = ("native", *KERNELS)
 EVERY_FORM = pytest.mark.parametrize("form", FORMS)
@@ -144,15 +144,15 @@ class Pass:
 
 @contextmanager
 def only(form: str) -> Iterator[None]:
-    """Within, the cpu engine has no form but this one; skips where the native one cannot be had."""
+    """Within, a layer on a CPU has no form but this one; skips where a form cannot be had."""
     if form == "native" and not load_native().available:
         pytest.skip(load_native().reason)
-    if form in KERNELS and not load_triton().available:
-        pytest.skip(load_triton().reason)
+    if form in KERNELS and not load_triton().interpreted:
+        pytest.skip(load_triton().reason or "the kernels run on the device here, see the tests marked gpu")
     with pytest.MonkeyPatch.context() as patch:
         if form in KERNELS:
             patch.setattr(forms, "choose_form", _insisting(form))
-        if form == "python":
+        if form == "loop":
             patch.setattr(plan, "load_native", lambda: NativeStatus(available=False, reason="left out by a test"))
         yield
 
@@ -206,7 +206,7 @@ def insist(module: nn.Module, form: str) -> Iterator[None]:
 
     with only(form), pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "unroll_all", watched)
-        module.engine = {"loop": "reference", "python": "cpu", "native": "cpu"}.get(form, "triton")
+        module.engine = {"loop": "reference", "native": "cpu"}.get(form, "triton")
         yield
         assert ran == {form}
 

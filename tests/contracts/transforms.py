@@ -18,7 +18,6 @@ from contracts.passes import (
     Case,
     FreshInputs,
     Pass,
-    assert_close,
     assert_same,
     cases,
     few_examples,
@@ -29,7 +28,7 @@ from contracts.passes import (
 )
 from statewise import Noise, RecurrentLayer, Transform, Zoneout
 from statewise.native import NativeStatus
-from statewise.transforms import Randomness, Sizes, StateTransform, streams
+from statewise.transforms import Randomness, Sizes, streams
 
 NEIGHBOURS: tuple[Transform, ...] = (Noise("gaussian", 0.5, placement="outputs"), Zoneout(0.4), Noise("beta", 0.1))
 LAYERS = ("tanh", "LSTM", "GRU")  # one cell of each kind: squashed state, with memory, linear path
@@ -199,16 +198,6 @@ class TransformContract(FreshInputs):
         assert not torch.equal(acted.values["output"], untouched.values["output"])
         assert all("_l1" in learnt for learnt in set(acted.gradients) - set(untouched.gradients))
 
-    @some_examples
-    @given(data=st.data(), case=cases(packed=False), memory=st.booleans())
-    def test_the_backward_formula_is_the_derivative_that_autograd_finds(
-        self, data: st.DataObject, case: Case, memory: bool
-    ) -> None:
-        transform = self.make(data)
-        if not isinstance(transform, StateTransform):
-            return  # autograd itself differentiates what acts outside the recurrence
-        compare_backward(transform, case, memory=memory)
-
 
 class StrengthContract(TransformContract):
     """The contract of a transform that has a strength, and at strength zero does nothing."""
@@ -226,34 +215,6 @@ class StrengthContract(TransformContract):
         assert_same(without_own(run(layer, case)), run(build(name, case), case), exactly=True)
         layer(case.arrange(case.leaves(has_memory=False)[0]))
         assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def compare_backward(transform: StateTransform, case: Case, *, memory: bool) -> None:
-    """The written-out derivative of a state transform is the one that autograd finds."""
-    draws = tuple(tensor[0] for tensor in draw(transform, sizes_of(case), case.seed) or ())
-    learnt = [case.tensor(name, *shape) for name, shape in transform.parameter_shapes(case.hidden).items()]
-    names = ["state", "old state", *(["memory", "old memory"] if memory else [])]
-    leaves = [case.tensor(name, case.batch, case.hidden) for name in names] + learnt
-    for leaf in leaves:
-        leaf.requires_grad_()
-    count = 4 if memory else 2
-    state, old_state = leaves[:2]
-    new, old = leaves[2:4] if memory else (None, None)
-    parameters = tuple(leaves[count:])
-    change = transform.forward(state, new, (old_state, old), draws, parameters)
-    results = [part for part in (change.state, change.memory) if part is not None]
-    grads = [case.tensor(f"gradient {place}", *part.shape) for place, part in enumerate(results)]
-    expected = torch.autograd.grad(results, leaves, grads, allow_unused=True)
-    with torch.no_grad():
-        saved = transform.forward(state, new, (old_state, old), draws, parameters).saved
-        found = transform.backward(grads[0], grads[1] if memory else None, saved, draws, parameters)
-    actual = [found.state, found.previous_state]
-    actual += [found.memory, found.previous_memory] if memory else []
-    for left, right in zip([*actual, *found.parameters], expected, strict=True):
-        if left is not None and right is not None:
-            assert_close(left, right, "gradient")
-        else:
-            assert all(one is None or not one.any() for one in (left, right))
 
 
 def build(name: str, case: Case, transforms: tuple[Transform, ...] = ()) -> RecurrentLayer:

@@ -23,8 +23,8 @@ from contracts.transforms import StrengthContract
 from statewise import Transform
 from statewise.cells import Cell
 from statewise.errors import ArgumentError
-from statewise.native import load_native
 from statewise.transforms import Sizes
+from support import needs_kernel
 
 PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 
@@ -51,7 +51,7 @@ def page() -> None:
 
 
 def test_the_blocks_of_the_page_run_in_order() -> None:
-    """They hold assertions of their own: the new cell and the new transform equal the reference."""
+    """They define what the tests below ask the contracts of."""
     module, _ = contributed()
     assert issubclass(module.TestUGRNN, CellContract)
     assert module.TestUGRNN.cell == module.UGRNNCell()
@@ -72,12 +72,13 @@ class TestTheWorkedCell(CellContract):
 
     @few_examples
     @given(case=cases())
-    def test_the_python_form_is_the_reference_for_all_sizes(self, case: Case) -> None:
+    def test_values_and_gradients_are_those_of_the_formula_for_all_sizes(self, case: Case) -> None:
         layer = self.member.build(case)
-        assert_same(run(layer, case, form="python"), run(layer, case, form="loop"))
+        assert_same(run(layer, case), self.member.by_hand(layer, case))
 
+    @needs_kernel
     def test_without_code_in_the_kernel_the_plan_says_so(self) -> None:
-        assert_planned_in_python(statewise.RecurrentLayer(self.cell, 3, 4), "it has no code for the cell UGRNN")
+        assert_left_to_the_reference(statewise.RecurrentLayer(self.cell, 3, 4), "it has no code for the cell UGRNN")
 
 
 class TestTheWorkedTransform(StrengthContract):
@@ -107,17 +108,14 @@ class TestTheWorkedTransform(StrengthContract):
         made: Transform = contributed()[0].Leak(**options)
         return made
 
-    @few_examples
-    @given(case=cases())
-    def test_the_python_form_is_the_reference_on_the_same_draws(self, case: Case) -> None:
-        transforms = [self.leak(), statewise.Zoneout(0.3, memory=0.2), self.leak()]
-        layer = MEMBERS["LSTM"].build(case, transforms=transforms)
-        with torch.no_grad():
-            for name, parameter in layer.named_parameters():
-                if name.startswith("leak"):
-                    parameter.copy_(case.tensor(name, *parameter.shape))
-        draws = layer.draw(case.arrange(case.leaves(has_memory=True)[0]), generator=case.generator("draws"))
-        assert_same(run(layer, case, form="python", draws=draws), run(layer, case, form="loop", draws=draws))
+    def test_a_unit_goes_its_share_of_the_way(self, generator: torch.Generator) -> None:
+        leaky = statewise.GRU(3, 4, transforms=self.leak(), dtype=torch.float64)
+        plain = statewise.GRU(3, 4, dtype=torch.float64)
+        plain.load_state_dict(leaky.state_dict(), strict=False)
+        x, old = (torch.randn(1, 2, n, dtype=torch.float64, generator=generator) for n in (3, 4))
+        leak = leaky.get_parameter("leak_l0")
+        torch.nn.init.normal_(leak, generator=generator)
+        torch.testing.assert_close(leaky(x, old)[0], old + leak.sigmoid() * (plain(x, old)[0] - old))
 
     def test_a_unit_that_goes_all_the_way_is_a_plain_one(self, generator: torch.Generator) -> None:
         leaky = statewise.GRU(3, 4, transforms=self.leak(), dtype=torch.float64)
@@ -127,16 +125,15 @@ class TestTheWorkedTransform(StrengthContract):
         x = torch.randn(5, 2, 3, dtype=torch.float64, generator=generator)
         torch.testing.assert_close(leaky(x)[0], plain(x)[0])
 
+    @needs_kernel
     def test_without_code_in_the_kernel_the_plan_says_so(self) -> None:
-        assert_planned_in_python(statewise.GRU(3, 4, transforms=self.leak()), "it has no code for Leak")
+        assert_left_to_the_reference(statewise.GRU(3, 4, transforms=self.leak()), "it has no code for Leak")
 
     def test_a_share_outside_its_range_is_refused(self) -> None:
         with pytest.raises(ArgumentError, match=r"Leak.start: got 1.5, wanted a number above 0, at most 1"):
             self.leak(start=1.5)
 
 
-def assert_planned_in_python(layer: statewise.RecurrentLayer, reason: str) -> None:
-    """The plan names the reason, or that there is no kernel at all."""
-    planned = layer.plan(torch.zeros(2, 1, 3))
-    assert (planned.engine, planned.form) == ("cpu", "python")
-    assert reason in str(planned) or not load_native()
+def assert_left_to_the_reference(layer: statewise.RecurrentLayer, reason: str) -> None:
+    """With a kernel or without: what it has no code for is the reason that lasts."""
+    assert layer.plan(torch.zeros(2, 1, 3)) == statewise.Plan("reference", "loop", (f"cpu: {reason}",))

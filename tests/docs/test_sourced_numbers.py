@@ -53,6 +53,13 @@ def test_the_numbers_in_the_words_of_a_link_stand_on_the_page_that_it_leads_to(p
         assert not missing(words.replace("Table", "").replace("Figure", ""), path.parent / target), words
 
 
+def test_the_numbers_of_the_table_without_the_kernel_stand_in_the_file_of_their_run() -> None:
+    section = (DOCS / "performance.md").read_text(encoding="utf-8").split("### Without the kernel")[1].split("###")[0]
+    rows = [line for line in section.splitlines() if line.startswith(("| LSTM", "| GRU"))]
+    assert len(rows) == 6
+    assert not missing("\n".join(rows), DOCS / "results" / "fallback_cpu.json")
+
+
 def test_a_number_that_is_not_there_is_found() -> None:
     page = DOCS / "results" / "noisin.md"
     assert missing("71.6 and 70.9, 81.37 or 1.6", page) == ["81.37", "1.6"]

@@ -282,8 +282,10 @@ class TestForms:
         [
             *(("PeepholeLSTM", 256, k, "tf32") for k in (5, 60, 100, 200, 1000)),
             *(("PeepholeLSTM", 256, 100, kind) for kind in ("single", "bfloat16")),
+            *((name, 256, k, "bfloat16") for name in ("PeepholeLSTM", "GRU") for k in (30, 60)),
             *(("PeepholeLSTM", hidden, 100, "tf32") for hidden in (10, 64)),
-            *(("GRU", 100, k, "tf32") for k in (5, 100)),
+            *(("GRU", 100, k, "tf32") for k in (5, 100, 200)),
+            *((name, 10, 100, "tf32") for name in ("GRU", "LSTM", "tanh")),
         ],
     )
     def test_every_form_that_may_be_chosen_computes_the_same(self, name: str, hidden: int, k: int, kind: str) -> None:

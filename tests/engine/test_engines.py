@@ -1,27 +1,20 @@
-"""Both forms of the cpu engine keep the contract of engines, and a plan says which of them runs."""
+"""The cpu engine keeps the contract of engines, and a plan says whether it or the reference runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 import pytest
 import torch
+from torch.func import grad, jvp, vmap
 
 from contracts.chains import CHAINS
 from contracts.engines import FOR_EVERY_CELL, EngineContract
 from contracts.members import MEMBERS
-from contracts.passes import EVERY_DTYPE, Case, assert_same, only, run
-from statewise import LSTM
+from contracts.passes import EVERY_DTYPE, Case, FreshInputs, assert_close, assert_same, only, run
+from statewise import LSTM, Plan
 from statewise.errors import EngineError
 from support import threads
-
-
-class TestPython(EngineContract):
-    """The form without a compiler shares its formulas with the other; a quick run takes half of the combinations."""
-
-    form = "python"
-    one_of: ClassVar[int] = 2
 
 
 class TestNative(EngineContract):
@@ -52,10 +45,10 @@ def test_the_reference_runs_what_was_built_with_it() -> None:
     assert (plan.engine, plan.form) == ("reference", "loop")
 
 
-def test_a_plan_says_why_the_native_form_does_not_run() -> None:
-    with only("python"):
+def test_a_plan_says_why_the_kernel_does_not_run() -> None:
+    with only("loop"):
         plan = LSTM(2, 3).plan(torch.zeros(4, 1, 2))
-    assert str(plan) == "cpu (python); not faster because: native: left out by a test"
+    assert str(plan) == "reference (loop); not faster because: cpu: left out by a test"
 
 
 @pytest.mark.parametrize("chain", [name for name, chain in CHAINS.items() if chain.native])
@@ -72,8 +65,8 @@ def test_the_plan_is_native_for_every_cell_that_the_kernel_knows_and_says_why_fo
     layer = MEMBERS[name].build(Case())
     with only("native"):
         plan = layer.plan(torch.zeros(4, 1, 2, dtype=torch.float64))
-    why = () if MEMBERS[name].compiled else (f"native: it has no code for the cell {layer.cell.name}",)
-    assert (plan.engine, plan.form, plan.why_not) == ("cpu", "native" if MEMBERS[name].compiled else "python", why)
+    lacking = Plan("reference", "loop", (f"cpu: it has no code for the cell {layer.cell.name}",))
+    assert plan == (Plan("cpu", "native") if MEMBERS[name].compiled else lacking)
 
 
 def test_a_dtype_that_the_cpu_engine_does_not_know_goes_to_the_reference_or_is_refused() -> None:
@@ -84,3 +77,46 @@ def test_a_dtype_that_the_cpu_engine_does_not_know_goes_to_the_reference_or_is_r
     layer.engine = "cpu"
     with pytest.raises(EngineError, match="bfloat16"):
         layer(x)
+
+
+class TestWithoutTheKernel(FreshInputs):
+    """Where the reference serves, a layer can be differentiated in every way that torch knows."""
+
+    CHAINS = (
+        "plain",
+        "noise, centroids, zoneout",
+        "general masks and states",
+        "st_argmax dot",
+        "gumbel_hard euclidean",
+    )
+
+    @pytest.mark.parametrize("chain", CHAINS)
+    @pytest.mark.parametrize("name", ["LSTM", "GRU"])
+    def test_forward_mode_and_a_second_derivative_agree_with_the_first(self, name: str, chain: str, seed: int) -> None:
+        case = Case(seed=seed)
+        layer = MEMBERS[name].build(case, transforms=CHAINS[chain].transforms)
+        x, _ = case.leaves(has_memory=False)
+        draws = layer.draw(x, generator=case.generator("draws"))
+        along, weights = case.tensor("along", *x.shape), case.tensor("weights", case.steps, case.batch, case.hidden)
+
+        def gradient(inputs: torch.Tensor) -> torch.Tensor:
+            return torch.autograd.grad((layer(inputs, draws=draws)[0] * weights).sum(), inputs, create_graph=True)[0]
+
+        with only("loop"):
+            slope = jvp(lambda inputs: layer(inputs, draws=draws)[0], (x.detach(),), (along,))[1]
+            assert_close((slope * weights).sum(), (gradient(x) * along).sum(), "slope")
+            (curved,) = torch.autograd.grad((gradient(x) * along).sum(), x)
+            # The same product of the Hessian with a vector, by torch.func: forward over reverse.
+            loss = lambda inputs: (layer(inputs, draws=draws)[0] * weights).sum()  # noqa: E731
+            assert_close(jvp(grad(loss), (x.detach(),), (along,))[1], curved, "curvature")
+
+    @pytest.mark.parametrize("chain", CHAINS)
+    def test_replicas_are_the_layers_one_by_one(self, chain: str, seed: int) -> None:
+        case = Case(seed=seed)
+        layer = MEMBERS["GRU"].build(case, transforms=CHAINS[chain].transforms)
+        inputs = case.tensor("replicas", 3, case.steps, case.batch, case.inputs)
+        draws = layer.draw(inputs[0], generator=case.generator("draws"))
+        with only("loop"):
+            together = vmap(lambda x: layer(x, draws=draws)[0])(inputs)
+            alone = torch.stack([layer(x, draws=draws)[0] for x in inputs])
+        assert_close(together, alone, "outputs")

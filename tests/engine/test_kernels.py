@@ -18,7 +18,7 @@ from statewise.errors import EngineError
 class KernelContract(EngineContract):
     """Inherit it, and name the kernel; the interpreter is slow, so a quick run takes a sample of the combinations."""
 
-    one_of: ClassVar[int] = 250
+    one_of: ClassVar[int] = 1000
 
     def run(self, layer: RecurrentLayer, chain: Chain, case: Case, **options: Any) -> Pass:
         if not _has_kernel(layer, chain):
@@ -43,11 +43,12 @@ class KernelContract(EngineContract):
 
 class TestStep(KernelContract):
     form = "step"
+    one_of_cells: ClassVar[int] = 4
 
 
 class TestSolo(KernelContract):
     form = "solo"
-    one_of_cells: ClassVar[int] = 3  # the formulas of the cells are those of the step
+    one_of_cells: ClassVar[int] = 5  # the formulas of the cells are those of the step
 
     def runs(self, layer: RecurrentLayer, chain: Chain) -> bool:
         return not _masks_product(chain)
@@ -57,7 +58,7 @@ class TestTeam(KernelContract):
     """Programs cannot wait for each other in the interpreter: there each step is a launch."""
 
     form = "team"
-    one_of_cells: ClassVar[int] = 3
+    one_of_cells: ClassVar[int] = 5
 
     @pytest.fixture(autouse=True)
     def _no_centroids(self, request: pytest.FixtureRequest) -> None:

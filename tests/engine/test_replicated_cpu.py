@@ -270,6 +270,13 @@ def test_a_second_derivative_by_ordinary_autograd_is_refused() -> None:
         gradient.sum().backward()
 
 
+def test_several_gradients_at_once_by_ordinary_autograd_are_refused() -> None:
+    layer, x = GRU(INPUT, HIDDEN), torch.randn(STEPS, BATCH, INPUT, requires_grad=True)
+    output = layer(x)[0]
+    with pytest.raises(EngineError, match=r"is_grads_batched.*torch\.func\.vmap over torch\.func\.vjp"):
+        torch.autograd.grad(output, x, torch.randn(2, *output.shape), is_grads_batched=True)
+
+
 def test_states_that_are_changed_in_place_are_noticed() -> None:
     layer = GRU(INPUT, HIDDEN)
 
@@ -318,13 +325,16 @@ class TestPlans:
         assert plan.startswith("reference (loop)")
         assert reason in plan
 
-    def test_pairs_are_left_to_the_reference(self) -> None:
+    def test_pairs_run_on_it_where_the_cell_has_one_product(self) -> None:
         pairing = Pairing(torch.arange(BATCH).flip(0), torch.full((BATCH,), 0.7), layer=0)
-        assert "does not mix through time" in self.plan_inside(GRU(INPUT, HIDDEN), pairing=pairing)
+        assert self.plan_inside(GRU(INPUT, HIDDEN), pairing=pairing) == "cpu (native)"
+        assert "does not mix through time" in self.plan_inside(MGU(INPUT, HIDDEN), pairing=pairing)
 
     def test_without_a_kernel_the_reference_serves(self) -> None:
-        with only("python"):
-            assert self.plan_inside(GRU(INPUT, HIDDEN)).endswith("every step, since left out by a test")
+        with only("loop"):
+            assert (
+                self.plan_inside(GRU(INPUT, HIDDEN)) == "reference (loop); not faster because: cpu: left out by a test"
+            )
 
     def test_the_cpu_engine_runs_replicas_and_refuses_what_it_cannot(self) -> None:
         layer, x = GRU(INPUT, HIDDEN, engine="cpu"), torch.randn(2, STEPS, BATCH, INPUT)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 import statewise
 from statewise import LSTM, Centroids, Draws, Noise, Pairing, ThroughTimeMix, Zoneout
 from statewise.errors import ArgumentError, LengthError, ShapeError
+from statewise.native import load_native
+from statewise.transforms import StateChange, StateTransform
 from support import threads
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -53,6 +57,44 @@ def test_draws_that_are_constant_in_time_equal_the_loop(
     fast = layer(given, draws=draws)[1][0]
     layer.engine = "reference"
     torch.testing.assert_close(fast, layer(given, draws=draws)[1][0])
+
+
+def test_each_of_two_transforms_of_one_kind_has_its_weights_checked() -> None:
+    layer = LSTM(3, 8, transforms=[Centroids(40), Centroids(6)])
+    weights = {**dict(layer.named_parameters()), "centroids_l0": torch.randn(2, 8)}
+    assert tuple(layer.get_parameter("centroids_l0").shape) == (40, 8)
+    for engine in ("auto", "reference"):
+        layer.engine = engine
+        with pytest.raises(ShapeError, match=r"centroids.*state_dict"):
+            torch.func.functional_call(layer, weights, (torch.randn(2, 2, 3),))
+
+
+@dataclass(frozen=True)
+class Bend(StateTransform):
+    """Two learnt tensors of different shapes."""
+
+    def parameter_shapes(self, hidden: int) -> dict[str, tuple[int, ...]]:
+        return {"slope": (hidden,), "turn": (hidden, hidden)}
+
+    def draw(self, sizes: Any, stream: Any, *, training: bool) -> tuple[Tensor, ...]:
+        return ()
+
+    def forward(self, state: Tensor, memory: Any, previous: Any, draws: Any, parameters: Any) -> StateChange:
+        return StateChange(state * parameters[0] + state @ parameters[1], memory)
+
+
+def test_a_transform_of_ones_own_may_learn_several_tensors() -> None:
+    layer = LSTM(3, 4, transforms=Bend())
+    assert layer(torch.randn(2, 2, 3))[0].shape == (2, 2, 4)
+
+
+def test_a_noise_that_was_pickled_before_it_had_a_recipe_draws() -> None:
+    noise = Noise("gaussian", 0.5, placement="recurrent")
+    state = {name: value for name, value in vars(noise).items() if name != "_recipe"}
+    old = Noise.__new__(Noise)
+    old.__setstate__(state)
+    assert old == noise == pickle.loads(pickle.dumps(noise))
+    assert LSTM(3, 4, transforms=old)(torch.randn(2, 2, 3))[0].shape == (2, 2, 4)
 
 
 def test_too_few_draws_are_refused() -> None:
@@ -97,6 +139,7 @@ LAYERS = ("RNN", "MGU", "GRU", "LSTM", "PeepholeLSTM", "RAC")
 
 
 # Few sequences, or recurrent weights beyond a core's cache: the threads share columns and wait for each other.
+@pytest.mark.skipif(not load_native().available, reason="needs the kernel")
 @pytest.mark.usefixtures("three_threads")
 @pytest.mark.parametrize(("batch", "hidden"), [(1, 20), (2, 33), (7, 20), (13, 330)])
 @pytest.mark.parametrize("kind", LAYERS)

@@ -14,6 +14,7 @@ from statewise.cli import main
 from statewise.commands.explored import explored
 from statewise.data import Corpus, sample_corpus
 from statewise.explorer import Explorer
+from support import made_once
 
 GOOD, BAD = ("wonderful", "lovely", "bright", "warm", "clever"), ("dull", "boring", "cold", "clumsy", "awful")
 REST = ("the", "a", "film", "play", "story", "and", "scene", "with", "of", "very", "was", "is")
@@ -22,7 +23,11 @@ REST = ("the", "a", "film", "play", "story", "and", "scene", "with", "of", "very
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The folders of an automaton, an LSTM, a classifier of texts, a language model and a tagger."""
-    place = tmp_path_factory.mktemp("explored")
+    place = made_once(tmp_path_factory, "explored", train_all)
+    return {name: place / name for name in ("automaton", "lstm", "texts", "speaker", "tagger")}
+
+
+def train_all(place: Path) -> None:
     write_reviews(place / "reviews.tsv")
     write_words(place / "words.tsv")
     write_columns(place / "names.conll", names(90))
@@ -38,7 +43,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     for name, options in kinds.items():
         main(["train", *options.split(), *quick, "--out", str(place / name)])
-    return {name: place / name for name in kinds}
 
 
 def write_reviews(path: Path) -> None:

@@ -184,8 +184,7 @@ def test_values_can_be_read_without_the_pictures(browser: Any, server: Served) -
     with opened(browser, server.url) as page:
         type_in(page, "01")
         page.locator("summary").first.click()
-        rows = page.locator("details").first.locator("tbody tr")
-        assert rows.count() > 6
+        page.locator("details").first.locator("tbody tr").nth(6).wait_for()  # opening is an event of its own
         unnamed = """() => [...document.querySelectorAll('button, input, select, canvas, [role=region]')]
             .filter(each => each.offsetParent && !each.getAttribute('aria-label') && !each.labels?.length)
             .filter(each => !each.textContent.trim()).length"""

@@ -13,13 +13,13 @@ from contracts.crf import ChainContract, Problem, gradients
 from statewise.errors import ArgumentError, EngineError, SecondDerivativeError
 from statewise.heads import CRF
 from statewise.kernels import load_triton
-from statewise.native import load_native
-from support import forbidden_to_wait, threads
+from support import forbidden_to_wait, needs_kernel, threads
 
 SINGLE, DOUBLE, HALF, BRAIN = torch.float32, torch.float64, torch.float16, torch.bfloat16
 
-needs_native = pytest.mark.skipif(not load_native().available, reason=load_native().reason)
-interpreted = pytest.mark.skipif(not load_triton().interpreted, reason="Triton does not interpret here")
+interpreted = pytest.mark.skipif(
+    not load_triton().interpreted, reason=load_triton().reason or "the kernels run on the device here"
+)
 
 
 class TestReference(ChainContract):
@@ -37,7 +37,7 @@ class TestReference(ChainContract):
         assert torch.autograd.gradgradcheck(loss, emissions)
 
 
-@needs_native
+@needs_kernel
 class TestNative(ChainContract):
     engine = "cpu"
     dtypes = (DOUBLE, SINGLE, BRAIN, HALF)
@@ -96,20 +96,21 @@ class TestTriton(ChainContract):
         assert grads[1].sum() == 1
 
 
-@needs_native
+@needs_kernel
 def test_on_the_cpu_the_kernel_serves_by_itself() -> None:
     assert CRF(3).plan(torch.zeros(2, 1, 3)) == "cpu"
     loss = CRF(3).nll(torch.zeros(2, 1, 3), torch.zeros(2, 1).long())
     assert "WalkedPrefixes" in str(loss.grad_fn and loss.grad_fn.next_functions)
 
 
-@needs_native
+@needs_kernel
 def test_under_a_transform_of_torch_the_reference_serves(generator: torch.Generator) -> None:
     crf, emissions = CRF(3), torch.randn(2, 4, 1, 3, generator=generator)
     found = torch.func.vmap(crf.log_partition)(emissions)
     torch.testing.assert_close(found, torch.stack([crf.log_partition(each) for each in emissions]))
 
 
+@interpreted
 def test_an_engine_that_cannot_run_says_why() -> None:
     with pytest.raises(EngineError, match=r"CRF\.engine: got triton: .*double"):
         CRF(3, engine="triton").double().log_partition(torch.zeros(2, 1, 3, dtype=DOUBLE))

@@ -14,10 +14,8 @@ from torch.func import grad, grad_and_value, vmap
 from statewise.errors import SecondDerivativeError
 from statewise.heads import readout_loss as module
 from statewise.heads.readout_loss import readout_loss
-from statewise.native import NativeStatus, load_native
-from support import tolerance
-
-needs_native = pytest.mark.skipif(not load_native().available, reason=load_native().reason)
+from statewise.native import NativeStatus
+from support import needs_kernel, tolerance
 
 SIZES = [(1, 1, 1), (1, 48, 34), (7, 5, 2), (7, 65, 130), (1000, 48, 34), (1000, 1, 130), (1000, 65, 2), (33, 5, 34)]
 ALL = (0, 1, 2)
@@ -74,7 +72,7 @@ def refuse(*_: object) -> None:
     raise AssertionError("torch's own functions were called")
 
 
-@needs_native
+@needs_kernel
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("rows", "width", "classes"), SIZES)
 def test_losses_and_all_gradients_equal_torchs(
@@ -86,7 +84,7 @@ def test_losses_and_all_gradients_equal_torchs(
     same(found, side_by_side(plainly, operands), dtype)
 
 
-@needs_native
+@needs_kernel
 @pytest.mark.parametrize("replicas", [1, 2, 4, 5])
 def test_threads_and_company_change_no_digit(
     replicas: int, generator: torch.Generator, threads: Callable[[int], None]
@@ -102,7 +100,7 @@ def test_threads_and_company_change_no_digit(
     same(alone, side_by_side(plainly, operands), torch.float32)
 
 
-@needs_native
+@needs_kernel
 @pytest.mark.parametrize("shared", range(4))
 def test_replicas_may_share_what_they_read(shared: int, generator: torch.Generator) -> None:
     given = [each[0] if i == shared else each for i, each in enumerate(drawn(4, 50, 6, 5, generator))]
@@ -112,7 +110,7 @@ def test_replicas_may_share_what_they_read(shared: int, generator: torch.Generat
     same((losses, *found), (right, *expected), torch.float32)
 
 
-@needs_native
+@needs_kernel
 def test_replicas_may_be_anywhere_and_of_any_depth(generator: torch.Generator) -> None:
     states, weight, bias, targets = drawn(6, 40, 7, 3, generator)
     expected = side_by_side(plainly, Operands(states, weight, bias, targets))
@@ -124,7 +122,7 @@ def test_replicas_may_be_anywhere_and_of_any_depth(generator: torch.Generator) -
     same(tuple(each.flatten(0, 1) for each in (losses, *grads)), expected, torch.float32)
 
 
-@needs_native
+@needs_kernel
 def test_a_gradient_of_all_replicas_together_sees_through_vmap(generator: torch.Generator) -> None:
     states, weight, bias, targets = drawn(3, 20, 4, 5, generator)
     shares = torch.rand(3, generator=generator)
@@ -135,7 +133,7 @@ def test_a_gradient_of_all_replicas_together_sees_through_vmap(generator: torch.
     same((grad(mixed(readout_loss))(weight[0]),), (grad(mixed(plainly))(weight[0]),), torch.float32)
 
 
-@needs_native
+@needs_kernel
 @pytest.mark.parametrize("factor", [1.0, -2.5])
 def test_autograd_differentiates_once_as_often_as_asked(
     factor: float, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
@@ -155,7 +153,7 @@ def test_autograd_differentiates_once_as_often_as_asked(
     same(found, tuple(3 * each for each in expected), torch.float32)
 
 
-@needs_native
+@needs_kernel
 def test_second_derivatives_are_refused_by_autograd_and_left_to_torch_by_transforms(
     generator: torch.Generator,
 ) -> None:
@@ -171,7 +169,7 @@ def test_second_derivatives_are_refused_by_autograd_and_left_to_torch_by_transfo
     same((twice,), (torch.func.hessian(plainly, argnums=2)(states, weight.detach(), bias, targets),), torch.float32)
 
 
-@needs_native
+@needs_kernel
 def test_without_gradients_the_loss_is_the_same(generator: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     states, weight, bias, targets = (each[0] for each in drawn(1, 300, 6, 5, generator))
     with_gradients = readout_loss(states, weight.clone().requires_grad_(), bias, targets)
@@ -181,7 +179,7 @@ def test_without_gradients_the_loss_is_the_same(generator: torch.Generator, monk
     assert torch.equal(found, with_gradients.detach())
 
 
-@needs_native
+@needs_kernel
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_scores_far_apart_stay_finite(dtype: torch.dtype, generator: torch.Generator) -> None:
     operands = drawn(2, 37, 5, 7, generator, dtype)
@@ -192,7 +190,7 @@ def test_scores_far_apart_stay_finite(dtype: torch.dtype, generator: torch.Gener
     torch.testing.assert_close(losses, right.to(dtype), rtol=1e-5, atol=0.0)
 
 
-@needs_native
+@needs_kernel
 def test_classes_that_cannot_be_have_no_gradient(generator: torch.Generator) -> None:
     operands = drawn(2, 37, 5, 7, generator)
     operands.bias[:, 3] = float("-inf")
@@ -202,7 +200,7 @@ def test_classes_that_cannot_be_have_no_gradient(generator: torch.Generator) -> 
     assert (found[3][:, 3] == 0).all()
 
 
-@needs_native
+@needs_kernel
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_numbers_that_are_none_reach_the_loss_of_their_replica_alone(bad: float, generator: torch.Generator) -> None:
     operands = drawn(3, 37, 5, 7, generator)
@@ -212,7 +210,7 @@ def test_numbers_that_are_none_reach_the_loss_of_their_replica_alone(bad: float,
     assert all(each[::2].isfinite().all() and not each[1].isfinite().all() for each in grads)
 
 
-@needs_native
+@needs_kernel
 @pytest.mark.parametrize("outside", [-1, 7, 2**40, -(2**40)])
 def test_targets_outside_the_classes_give_nan(outside: int, generator: torch.Generator) -> None:
     operands = drawn(3, 37, 5, 7, generator)
@@ -224,7 +222,7 @@ def test_targets_outside_the_classes_give_nan(outside: int, generator: torch.Gen
     assert all(torch.equal(one[::2], other[::2]) for one, other in zip(found, expected, strict=True))
 
 
-@needs_native
+@needs_kernel
 def test_padding_does_not_count_as_with_torch(generator: torch.Generator) -> None:
     operands = drawn(3, 37, 5, 7, generator)
     operands.targets[0, ::3] = -100
@@ -242,7 +240,7 @@ def test_torch_serves_where_there_is_no_kernel(generator: torch.Generator) -> No
     same(side_by_side(readout_loss, operands), side_by_side(plainly, operands), torch.float32)
 
 
-@needs_native
+@needs_kernel
 def test_what_the_kernel_does_not_take_is_left_to_torch(generator: torch.Generator) -> None:
     states, weight, bias, targets = (each[0] for each in drawn(1, 8, 4, 3, generator))
     half = readout_loss(states.bfloat16(), weight.bfloat16(), bias.bfloat16(), targets)

@@ -127,13 +127,18 @@ class TestInputs:
         ("shape", "words"),
         [
             ((0, BATCH, INPUT), "0 steps of 2 sequences"),
-            ((STEPS, 0, INPUT), "3 steps of 0 sequences"),
+            ((0, 0, INPUT), "0 steps of 0 sequences"),
             ((0, INPUT), "0 steps of 1 sequences"),
         ],
     )
     def test_nothing_to_run_on_is_refused(self, kind: Any, shape: tuple[int, ...], words: str) -> None:
         with refused(LengthError, words, str(shape), "at least one"):
             kind(INPUT, HIDDEN)(torch.randn(shape))
+
+    def test_there_is_nothing_to_mix_in_an_empty_batch(self) -> None:
+        pairing = Pairing(torch.zeros(0, dtype=torch.int64), torch.zeros(0))
+        with refused(LengthError, "a pairing of an empty batch", "without it"):
+            LSTM(INPUT, HIDDEN, transforms=ThroughTimeMix())(torch.zeros(STEPS, 0, INPUT), pairing=pairing)
 
     def test_no_steps_are_counted_along_the_right_dimension(self) -> None:
         with refused(LengthError, "0 steps of 2 sequences", "(2, 0, 4)"):
@@ -165,7 +170,7 @@ class TestInputs:
     @EVERY_LAYER
     @pytest.mark.parametrize("form", FORMS)
     def test_without_the_check_nan_goes_through_its_own_sequence_only(self, kind: Any, form: str) -> None:
-        layer = kind(INPUT, HIDDEN, engine="reference" if form == "loop" else "cpu")
+        layer = kind(INPUT, HIDDEN, engine="reference" if form == "loop" else "auto")
         x = sequences()
         x[1, 0] = math.nan
         with only(form):

@@ -82,7 +82,7 @@ class TestValues:
         layer = build(case, taps)
         assert_same(run(layer, case, form=form), by_hand(layer, case))
 
-    @pytest.mark.parametrize("form", ["loop", "python"])
+    @pytest.mark.parametrize("form", ["loop", "native"])
     def test_gradcheck(self, form: str) -> None:
         case = Case(steps=2, batch=2, inputs=5, hidden=5, layers=2, bidirectional=True)
         layer = build(case, 3)

@@ -16,11 +16,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from statewise import GRU, LSTM, RNN, Pairing, PeepholeLSTM, RecurrentLayer
 from statewise.engine import Layout
 from statewise.layers.pairs import _rows_of, _rows_on_device
+from statewise.native import load_native
 from support import tolerance
 
 
 def layout_of(lengths: list[int]) -> Layout:
-    return Layout(tuple(sum(length > step for length in lengths) for step in range(max(lengths))))
+    return Layout.of_sizes(tuple(sum(length > step for length in lengths) for step in range(max(lengths))))
 
 
 @given(
@@ -92,6 +93,7 @@ def test_replicas_mix_as_each_does_alone() -> None:
             torch.testing.assert_close(together[name][place], parameter.grad, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.skipif(not load_native().available, reason="needs the kernel")
 @pytest.mark.parametrize("kind", [LSTM, PeepholeLSTM, GRU, RNN])
 def test_a_member_of_no_weight_is_left_out_by_the_kernel_as_it_counts_for_nothing(
     kind: Callable[..., RecurrentLayer],

@@ -35,13 +35,12 @@ from statewise import (
     Transform,
     Zoneout,
 )
-from statewise.engine import Recurrence, compiled, explicit, reference
+from statewise.engine import Recurrence, cpu, reference
 from statewise.errors import EngineError
-from statewise.native import load_native
+from support import needs_kernel
 
 INPUT, HIDDEN, STEPS, BATCH = 3, 5, 4, 2
 EVERY_LAYER = pytest.mark.parametrize("kind", [RNN, MGU, GRU, LSTM, PeepholeLSTM, RAC, OrthogonalRNN])
-needs_native = pytest.mark.skipif(not load_native().available, reason=load_native().reason or "no kernel")
 
 
 @pytest.fixture
@@ -54,12 +53,12 @@ def pairing() -> Pairing:
 
 
 class TestWhichEngineRuns:
-    @needs_native
+    @needs_kernel
     @EVERY_LAYER
     def test_without_obstacles_it_is_the_compiled_one(self, kind: Any, x: Tensor) -> None:
         assert kind(INPUT, HIDDEN, 2, bidirectional=True).plan(x) == Plan("cpu", "native")
 
-    @needs_native
+    @needs_kernel
     @pytest.mark.parametrize(
         "transform",
         [
@@ -76,7 +75,7 @@ class TestWhichEngineRuns:
     def test_common_transforms_are_no_obstacle(self, transform: Transform, x: Tensor) -> None:
         assert LSTM(INPUT, HIDDEN, transforms=transform).plan(x).form == "native"
 
-    @needs_native
+    @needs_kernel
     def test_packed_and_unbatched_sequences_are_no_obstacle(self, x: Tensor) -> None:
         layer = LSTM(INPUT, HIDDEN)
         assert layer.plan(x[:, 0]).form == "native"
@@ -88,6 +87,7 @@ class TestWhichEngineRuns:
         assert layer.plan(x) == Plan("reference", "loop", ("the layer was built with engine='reference'",))
         assert layer(x)[0].grad_fn is not None
 
+    @needs_kernel
     def test_the_engine_can_be_changed_later(self, x: Tensor) -> None:
         layer = LSTM(INPUT, HIDDEN)
         layer.engine = "reference"
@@ -97,10 +97,10 @@ class TestWhichEngineRuns:
 
 
 class TestWhyNotAFasterOne:
-    @needs_native
+    @needs_kernel
     def test_a_cell_that_the_kernel_does_not_know(self, x: Tensor) -> None:
         plan = MultiplicativeRNN(INPUT, HIDDEN).plan(x)
-        assert plan == Plan("cpu", "python", ("native: it has no code for the cell MultiplicativeRNN",))
+        assert plan == Plan("reference", "loop", ("cpu: it has no code for the cell MultiplicativeRNN",))
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
     def test_half_precision(self, dtype: torch.dtype, x: Tensor) -> None:
@@ -122,20 +122,20 @@ class TestWhyNotAFasterOne:
         assert plan.engine == "reference"
         assert plan.why_not == ("cpu: collected tensors with gradients need autograd in every step",)
 
-    @needs_native
+    @needs_kernel
     def test_through_time_mixing(self, x: Tensor) -> None:
         layer = LSTM(INPUT, HIDDEN, transforms=ThroughTimeMix())
         assert layer.plan(x).form == "native"
         assert layer.plan(x, pairing=pairing()).form == "native"
 
-    @needs_native
+    @needs_kernel
     @pytest.mark.parametrize("layer", [MGU(INPUT, HIDDEN), GRU(INPUT, HIDDEN, reset_before=True)], ids=["MGU", "GRU"])
     def test_through_time_mixing_in_a_cell_with_two_products(self, layer: Any, x: Tensor) -> None:
         plan = layer.plan(x, pairing=replace(pairing(), layer=0))
-        why = f"native: it does not mix through time in the cell {layer.cell.name}, which needs two products"
-        assert plan == Plan("cpu", "python", (why,))
+        why = f"cpu: it does not mix through time in the cell {layer.cell.name}, which needs two products"
+        assert plan == Plan("reference", "loop", (why,))
 
-    @needs_native
+    @needs_kernel
     @pytest.mark.parametrize(
         "transform",
         [RecurrentDropout(0.1, share_gates=False), RecurrentDropout(0.1, mask_on="projection")],
@@ -143,23 +143,23 @@ class TestWhyNotAFasterOne:
     )
     def test_masks_of_the_general_form(self, transform: Transform, x: Tensor) -> None:
         plan = LSTM(INPUT, HIDDEN, transforms=transform).plan(x)
-        assert (plan.engine, plan.form) == ("cpu", "python")
+        assert (plan.engine, plan.form) == ("reference", "loop")
         assert "recurrent dropout masks" in str(plan)
 
-    @needs_native
+    @needs_kernel
     def test_masks_are_an_obstacle_in_training_only(self, x: Tensor) -> None:
         layer = LSTM(INPUT, HIDDEN, transforms=RecurrentDropout(0.1, share_gates=False))
         assert layer.eval().plan(x).form == "native"
 
-    @needs_native
+    @needs_kernel
     def test_a_stack_is_as_fast_as_its_slowest_layer(self, x: Tensor) -> None:
         layer = LSTM(INPUT, HIDDEN, 3, transforms=RecurrentDropout(0.1, share_gates=False, layers=(1,)))
-        assert layer.plan(x).form == "python"
+        assert layer.plan(x).form == "loop"
 
     def test_a_kernel_that_cannot_be_had(self, x: Tensor) -> None:
-        with only("python"):
+        with only("loop"):
             plan = LSTM(INPUT, HIDDEN).plan(x)
-        assert plan == Plan("cpu", "python", ("native: left out by a test",))
+        assert plan == Plan("reference", "loop", ("cpu: left out by a test",))
 
     def test_a_kernel_that_is_switched_off(self) -> None:
         """In a process of its own, since a kernel is loaded once and for all."""
@@ -172,12 +172,14 @@ class TestWhyNotAFasterOne:
             text=True,
             check=True,
         )
-        assert ran.stdout.startswith("cpu (python); not faster because: native: ")
+        assert ran.stdout.startswith("reference (loop); not faster because: cpu: ")
         assert "STATEWISE_NATIVE" in ran.stdout
 
     def test_an_engine_that_was_insisted_on_is_refused_in_the_plan_too(self, x: Tensor) -> None:
         with pytest.raises(EngineError, match=r"not in torch\.bfloat16"):
             LSTM(INPUT, HIDDEN, engine="cpu", dtype=torch.bfloat16).plan(x.bfloat16())
+        with only("loop"), pytest.raises(EngineError, match="left out by a test"):
+            LSTM(INPUT, HIDDEN, engine="cpu").plan(x)
 
 
 class TestAskingChangesNothing:
@@ -213,7 +215,7 @@ class TestAskingChangesNothing:
 @pytest.mark.parametrize("form", FORMS)
 def test_what_the_plan_says_is_what_runs(form: str, x: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
-    for name, module in (("loop", reference), ("python", explicit), ("native", compiled)):
+    for name, module in (("loop", reference), ("native", cpu)):
 
         def unroll(call: Recurrence, name: str = name, unroll: Any = module.unroll) -> Any:
             ran.append(name)
@@ -231,9 +233,9 @@ def test_what_the_plan_says_is_what_runs(form: str, x: Tensor, monkeypatch: pyte
 class TestPlanItself:
     def test_it_reads_as_a_sentence(self) -> None:
         assert str(Plan("cpu", "native")) == "cpu (native)"
-        text = str(Plan("reference", "loop", ("cpu: one reason", "native: another")))
-        assert text == "reference (loop); not faster because: cpu: one reason; native: another"
+        text = str(Plan("reference", "loop", ("cpu: one reason", "triton: another")))
+        assert text == "reference (loop); not faster because: cpu: one reason; triton: another"
 
     def test_it_is_a_value(self) -> None:
         assert Plan("cpu", "native") == Plan("cpu", "native", ())
-        assert len({Plan("cpu", "native"), Plan("cpu", "native"), Plan("cpu", "python")}) == 2
+        assert len({Plan("cpu", "native"), Plan("cpu", "native"), Plan("reference", "loop")}) == 2

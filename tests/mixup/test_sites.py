@@ -241,7 +241,7 @@ class TestPooling:
         assert pairs.mean_coefficient.tolist() == [1, 1]
 
 
-@pytest.mark.skipif(not load_triton().available, reason="needs Triton")
+@pytest.mark.skipif(not load_triton().available, reason=load_triton().reason)
 def test_half_precision_of_a_layer_does_not_round_the_coefficients_on_their_way_to_the_kernels() -> None:
     """2 lambda - 1 of lambda = 0.501, which half precision would take for 0.5."""
     where = "cpu" if load_triton().interpreted else "cuda"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from statewise import GRU, LSTM, MGU, RNN
+from support import CPU_ENGINES
 
 Array = NDArray[Any]
 DTYPES = {torch.float64: 1e-12, torch.float32: 1e-6}
@@ -95,12 +96,12 @@ LAYERS: list[tuple[Callable[..., nn.Module], dict[str, Any], Callable[[nn.Module
     (nn.RNN, {"nonlinearity": "relu"}, lambda layer, x: vanilla(layer, x, lambda a: np.maximum(a, 0))),
     (nn.LSTM, {}, lstm),
     (nn.GRU, {}, gru),
-    *((RNN, {"engine": engine}, lambda layer, x: vanilla(layer, x, np.tanh)) for engine in ("reference", "cpu")),
+    *((RNN, {"engine": engine}, lambda layer, x: vanilla(layer, x, np.tanh)) for engine in CPU_ENGINES),
     (RNN, {"nonlinearity": "identity"}, lambda layer, x: vanilla(layer, x, lambda a: a)),
     (RNN, {"nonlinearity": "sigmoid"}, lambda layer, x: vanilla(layer, x, sigmoid)),
-    *((LSTM, {"engine": engine}, lstm) for engine in ("reference", "cpu")),
-    *((GRU, {"engine": engine}, gru) for engine in ("reference", "cpu")),
-    *((MGU, {"engine": engine}, mgu) for engine in ("reference", "cpu")),
+    *((LSTM, {"engine": engine}, lstm) for engine in CPU_ENGINES),
+    *((GRU, {"engine": engine}, gru) for engine in CPU_ENGINES),
+    *((MGU, {"engine": engine}, mgu) for engine in CPU_ENGINES),
 ]
 
 
@@ -124,7 +125,7 @@ def test_outputs_are_the_papers_formulas_of_the_extracted_matrices(
     np.testing.assert_allclose(output.double().numpy(), formula(layer, x.double().numpy()), rtol=0, atol=DTYPES[dtype])
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @given(scale=st.floats(0.1, 100), seed=SEEDS)
 def test_a_minimal_gated_unit_steps_between_its_old_state_and_its_candidate(
     engine: str, scale: float, seed: int
@@ -152,7 +153,7 @@ def test_numbers_of_entries_that_the_bounds_count() -> None:
         assert sum(p.numel() for p in layer.parameters()) == gates * (WIDTH * HIDDEN + HIDDEN**2)
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_the_output_gate_moves_the_output_as_in_the_counterexample(engine: str) -> None:
     """Scalars, one step, x = 1: with W_o = +1 and -1 the outputs are 0.26566631 and 0.09773317."""
     outputs = []
@@ -164,7 +165,7 @@ def test_the_output_gate_moves_the_output_as_in_the_counterexample(engine: str) 
     assert outputs == pytest.approx([0.26566631, 0.09773317], abs=5e-9)
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_the_memory_of_an_lstm_with_saturated_gates_grows_by_one_each_step(engine: str) -> None:
     """``c_50 = 50.000``: the memory has no bound of 1, as the printed proof supposes."""
     layer = LSTM(1, 1, bias=False, dtype=torch.float64, engine=engine)

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from statewise import RAC, RNN, OrthogonalRNN, SingularStartWarning
 from statewise.cells import modrelu
-from support import fill, tolerance
+from support import CPU_ENGINES, fill, tolerance
 
-ENGINES = ("reference", "cpu")
 DOUBLE = torch.float64
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -71,7 +70,7 @@ def exact_rank(table: Tensor) -> int:
     return rank
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize(
     ("depth", "table"),
     [(1, [[22, 2], [-5, 4]]), (2, [[112, 56], [0, 63]]), (3, [[1290, 1698], [198, -45]])],
@@ -80,7 +79,7 @@ def test_tables_of_the_integer_circuit_over_two_steps(depth: int, table: list[li
     assert start_end_table(integer_circuit(depth, engine), 2).tolist() == table
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_tables_of_the_integer_circuit_over_four_steps(engine: str) -> None:
     shallow, deep, deeper = (start_end_table(integer_circuit(depth, engine), 4) for depth in (1, 2, 3))
     assert shallow.tolist() == [[202, 26, -37, 52], [-58, 10, 31, 20], [-65, -4, 17, -8], [24, 6, -1, 12]]
@@ -96,7 +95,7 @@ def test_ranks_of_longer_tables_that_float64_still_holds(depth: int, steps: int,
     assert exact_rank(start_end_table(integer_circuit(depth), steps)) == rank
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_every_way_to_start_with_a_product_of_one_gives_the_same_table(depth: int, engine: str) -> None:
     """``U h_0 = 1`` by convention, by the pseudo-inverse, and by h_0 = (0, 1), (1, 0), (0, 1) itself."""
@@ -107,7 +106,7 @@ def test_every_way_to_start_with_a_product_of_one_gives_the_same_table(depth: in
     assert torch.equal(start_end_table(integer_circuit(depth, engine), 4, hx=given_state), expected)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_with_a_singular_matrix_only_the_convention_starts_at_one(engine: str) -> None:
     """The pseudo-inverse then reaches the projection of 1, here (1, 0) of a matrix diag(1, 0)."""
     x = torch.tensor([[[1.0, -2.0]]], dtype=DOUBLE)
@@ -120,7 +119,7 @@ def test_with_a_singular_matrix_only_the_convention_starts_at_one(engine: str) -
         torch.testing.assert_close(found, expected, **tolerance(DOUBLE))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize(("depth", "steps", "degrees"), [(3, 6, (21, 15, 10, 6, 3, 1)), (4, 5, (35, 20, 10, 4, 1))])
 def test_the_output_is_homogeneous_in_every_input(
     depth: int, steps: int, degrees: tuple[int, ...], engine: str, generator: torch.Generator
@@ -135,7 +134,7 @@ def test_the_output_is_homogeneous_in_every_input(
         assert torch.equal(layer(scaled)[0][-1], layer(x)[0][-1] * 2.0**degree)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_the_output_is_homogeneous_in_every_intermediate_state(engine: str, generator: torch.Generator) -> None:
     """The degree in the state of layer l, n steps before the end, is the multiset coefficient ms(n, L - l)."""
     depth, left = 3, 4
@@ -171,7 +170,7 @@ def test_one_feature_or_one_channel_has_rank_one_at_every_depth(
 Z = torch.tensor([-2.0, -0.3, 0.0, 0.3, 2.0], dtype=DOUBLE)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize(
     ("bias", "values", "open_gates"),
     [
@@ -213,7 +212,7 @@ def test_an_untrained_orthogonal_layer_keeps_the_norm_of_its_state_for_1000_step
     assert (output[0] - start[0]).abs().max() > 0.01
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @given(size=st.integers(1, 8), steps=st.integers(2, 8), seed=SEEDS)
 def test_the_gradient_norm_never_grows_on_its_way_back_through_an_orthogonal_layer(
     engine: str, size: int, steps: int, seed: int

@@ -25,7 +25,7 @@ from statewise.errors import ArgumentError
 from statewise.weights import weight_drop
 from support import doubles, fill, tolerance, weight
 
-ENGINES = ("reference", "cpu")
+ENGINES = ("reference", "auto")
 SIGMAS = 5
 DOUBLE = torch.float64
 

@@ -33,9 +33,8 @@ from statewise import (
     Zoneout,
 )
 from statewise.transforms.laws import LAWS
-from support import doubles, fill, tolerance, weight
+from support import CPU_ENGINES, doubles, fill, tolerance, weight
 
-ENGINES = ("reference", "cpu")
 PLACEMENTS = ("recurrent", "outputs", "last")
 SIGMAS = 5
 DOUBLE = torch.float64
@@ -84,7 +83,7 @@ def normal_nodes(units: int, *, count: int = 24) -> tuple[Tensor, Tensor]:
     return grid, products
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_the_tiny_network_has_the_printed_states_and_risk(engine: str) -> None:
     states, _ = tiny_network(engine)(INPUTS)
     torch.testing.assert_close(states[0, 0], doubles(0.493217, -0.393679, -0.757359), rtol=0, atol=5e-7)
@@ -142,7 +141,7 @@ def test_weak_noise_as_the_layer_draws_it_has_the_printed_biases_and_excess(gene
         assert abs(last.mean().item() - printed) < 0.001 + 4 * last.std().item() / math.sqrt(rows)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_the_weak_excess_can_be_negative_and_the_strong_one_cannot(engine: str) -> None:
     """``h_t = tanh(1 - 2 h_{t-1})`` under every mask of Bernoulli(1/2), with a Bernoulli likelihood."""
     every, excess = masks(2).T.unsqueeze(2), {}
@@ -163,7 +162,7 @@ def test_the_weak_excess_can_be_negative_and_the_strong_one_cannot(engine: str) 
     assert excess["last"] == pytest.approx([0.0270040622, 0.0270040622], abs=5e-11)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_the_scalar_noisy_lstm_with_multipliers_one_and_a_half_and_one_half(engine: str) -> None:
     """The memory is never multiplied, and what is not fed back leaves a clean state behind."""
     inputs, drawn = torch.ones(2, 1, 1, dtype=DOUBLE), Draws({(0, 0, 0): (doubles(1.5, 0.5).reshape(2, 1, 1),)})
@@ -196,7 +195,7 @@ def grads(layer: nn.Module, inputs: Tensor) -> list[Tensor]:
     ]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("law", LAWS)
 def test_zero_noise_is_the_plain_lstm_and_eval_mode_is_zero_noise_bit_for_bit(
@@ -229,7 +228,7 @@ def test_zero_noise_is_the_plain_lstm_and_eval_mode_is_zero_noise_bit_for_bit(
         assert (disturbed - found[0]).abs().max() > 0.01
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_strong_unbiasedness_holds_at_every_step_and_the_carried_state_is_clean(
     engine: str, generator: torch.Generator
 ) -> None:
@@ -247,7 +246,7 @@ def test_strong_unbiasedness_holds_at_every_step_and_the_carried_state_is_clean(
     torch.testing.assert_close(noisy.var(1, correction=0), clean[:, 0].square(), **tolerance(DOUBLE))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_weak_unbiasedness_holds_layer_by_layer_and_not_across_layers(engine: str, generator: torch.Generator) -> None:
     """Given its own input and state a layer's mean is its clean transition; given the clean network's it is not."""
     noise = Noise("bernoulli", 0.5, placement="recurrent")
@@ -274,7 +273,7 @@ def test_weak_unbiasedness_holds_layer_by_layer_and_not_across_layers(engine: st
     assert (states[1].mean(0) - clean[0]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_the_carried_state_continues_a_sequence_exactly(
     placement: str, engine: str, generator: torch.Generator
@@ -391,7 +390,7 @@ def test_a_squashing_cell_gets_the_papers_placement(kind: Callable[..., Recurren
     assert noise.placement == "recurrent"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_noise_fed_back_along_a_linear_path_compounds_as_one_plus_v_to_the_t(engine: str) -> None:
     """``h_t = h_{t-1} m_t`` under all 32 masks of Bernoulli(1/2), v = 1: variance ``2^t - 1`` about the mean 1."""
     with pytest.warns(CompoundingNoiseWarning):
@@ -404,7 +403,7 @@ def test_noise_fed_back_along_a_linear_path_compounds_as_one_plus_v_to_the_t(eng
     assert output.squeeze(2).var(1, correction=0).tolist() == pytest.approx([1, 3, 7, 15, 31], rel=1e-14)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_no_gradient_reaches_the_noise_and_the_multiplier_passes_the_states_gradient(
     engine: str, generator: torch.Generator
 ) -> None:

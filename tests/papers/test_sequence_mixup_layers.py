@@ -14,7 +14,7 @@ from statewise import GRU, LSTM, MGU, RNN, OrthogonalRNN, Pairing, PeepholeLSTM,
 from statewise.errors import ArgumentError
 from support import Tolerance
 
-ENGINES = ("reference", "cpu")
+ENGINES = ("reference", "auto")
 SITES = ("input", "pre_output", "through_time")
 CELLS = (RNN, MGU, GRU, LSTM, PeepholeLSTM)
 DOUBLE = torch.float64

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence
 
 from statewise import GRU, LSTM, MGU, RAC, RNN, Centroids, PeepholeLSTM, PeepholeLSTMCell, RecurrentLayer
-from support import fill, tolerance
+from support import CPU_ENGINES, fill, tolerance
 
-ENGINES = ("reference", "cpu")
 SIMILARITIES = ("dot", "euclidean", "sqeuclidean")
 DOUBLE = torch.float64
 SEEDS = st.integers(0, 2**32 - 1)
@@ -47,7 +46,7 @@ U = torch.tensor([[1.0, 2.0]], dtype=DOUBLE)
 S = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]], dtype=DOUBLE)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize(
     ("similarity", "temperature", "alpha", "state"),
     [
@@ -75,7 +74,7 @@ def test_transition_probabilities_and_states_of_the_printed_example(
     torch.testing.assert_close(h, found @ S, **tolerance(DOUBLE))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @given(k=st.integers(1, 6), width=st.integers(1, 5), temperature=st.floats(0.2, 5), seed=SEEDS)
 def test_the_jacobian_is_a_covariance_over_the_temperature(
@@ -98,7 +97,7 @@ def test_the_jacobian_is_a_covariance_over_the_temperature(
     torch.testing.assert_close(found, covariance / temperature, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @given(k=st.integers(1, 6), width=st.integers(1, 5), seed=SEEDS)
 def test_shifting_the_centroids_moves_the_state_and_not_the_probabilities(
     engine: str, k: int, width: int, seed: int
@@ -123,7 +122,7 @@ def test_squared_distance_to_centroids_of_one_norm_is_the_dot_product_at_half_th
     torch.testing.assert_close(squared, dot, **tolerance(DOUBLE))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("transition", ["mixture", "sample", "argmax", "noisy"])
 @pytest.mark.parametrize("kind", [RNN, GRU, MGU])
 def test_a_single_centroid_makes_every_string_equal(
@@ -137,7 +136,7 @@ def test_a_single_centroid_makes_every_string_equal(
     assert torch.equal(output, layer.get_parameter("centroids_l0").expand(6, 5, 4))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_a_high_temperature_averages_the_centroids_and_a_low_one_chooses(
     similarity: str, engine: str, generator: torch.Generator
@@ -238,7 +237,7 @@ def test_the_scalar_peephole_cell_has_the_printed_values() -> None:
     assert [u.item(), new.item()] == pytest.approx([0.554549, 0.985174], abs=5.1e-7)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_the_scalar_peephole_layer_has_the_printed_gates(engine: str) -> None:
     """The output gate sees the new memory; with the old one it would be .711976."""
     layer = PeepholeLSTM(1, 1, dtype=DOUBLE, engine=engine)
@@ -251,7 +250,7 @@ def test_the_scalar_peephole_layer_has_the_printed_gates(engine: str) -> None:
     assert [memory.item(), output.item()] == pytest.approx([0.985174, 0.554549], abs=5.1e-7)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_without_peepholes_and_without_the_component_the_layers_are_torchs(
     engine: str, generator: torch.Generator
 ) -> None:
@@ -302,7 +301,7 @@ def automaton(transition: str, engine: str) -> RAC:
     return layer
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_sampled_states_of_a_hand_made_layer_follow_the_product_of_its_matrices(
     engine: str, generator: torch.Generator
 ) -> None:
@@ -350,7 +349,7 @@ def test_sampled_states_of_random_layers_follow_a_probabilistic_automaton(
     assert_law(chosen(layer, end[0]).bincount(minlength=4), law)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("kind", [GRU, LSTM, PeepholeLSTM])
 def test_a_batch_of_mixed_lengths_is_what_one_by_one_runs_give(
     kind: Callable[..., RecurrentLayer], engine: str, generator: torch.Generator
@@ -384,7 +383,7 @@ def test_a_batch_of_mixed_lengths_is_what_one_by_one_runs_give(
     assert torch.equal(pad_packed_sequence(sequenced)[0], together)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_straight_through_is_argmax_forward_and_the_mixture_backward(
     similarity: str, engine: str, generator: torch.Generator
@@ -417,7 +416,7 @@ def test_straight_through_is_argmax_forward_and_the_mixture_backward(
     torch.testing.assert_close(grads["argmax"]["centroids_l0"], one_hot.T @ slope, **tolerance(DOUBLE))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 def test_noisy_transitions_without_noise_are_the_mixture_exactly(engine: str, generator: torch.Generator) -> None:
     inputs = torch.randn(5, 3, 2, generator=generator, dtype=DOUBLE)
     outputs = []
@@ -429,7 +428,7 @@ def test_noisy_transitions_without_noise_are_the_mixture_exactly(engine: str, ge
     assert torch.equal(outputs[0], outputs[2])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CPU_ENGINES)
 @pytest.mark.parametrize("transition", ["noisy", "gumbel_hard", "sample"])
 def test_the_winner_under_gumbel_noise_follows_the_transition_probabilities(
     transition: str, engine: str, generator: torch.Generator

@@ -209,4 +209,4 @@ def test_freed_memory_is_kept_in_a_process_of_its_own() -> None:
     usual, told, kept = map(int, done.stdout.split())
     if not told:
         pytest.skip("another C library")
-    assert kept < usual / 4 or usual < 1000  # where pages are huge there are few faults to begin with
+    assert kept < usual / 2 or usual < 1000  # where pages are huge there are few faults to begin with

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -33,7 +32,7 @@ from statewise.train.classify_data import OnDevice
 from statewise.train.tasks import Measured, measure
 from statewise.train.tensor_file import read_tensors, write_tensors
 from train.forks import Forks
-from train.killed import Outcome, killable, outcome, undisturbed_outcomes
+from train.killed import Outcome, outcome, undisturbed_outcomes
 
 SMALL = ClassifierConfig(hidden=12, embedding=4, centroids=(6,))
 SETTINGS = ClassifierSettings(epochs=2, batch=32, lr=0.01)
@@ -388,12 +387,6 @@ def test_a_run_that_is_older_than_a_setting_goes_on(tmp_path: Path) -> None:
 def test_settings_outside_their_domain_are_named(field: str, value: object) -> None:
     with pytest.raises(ArgumentError, match=rf"ClassifierSettings\.{field}"):
         replace(SETTINGS, **{field: value})  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with killable() as runs:
-        yield runs
 
 
 @pytest.fixture(scope="module")

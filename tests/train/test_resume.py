@@ -6,22 +6,15 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from statewise.train import RunFolder
 from train.forks import Forks
-from train.killed import Outcome, killable, outcome, undisturbed_outcomes
+from train.killed import Outcome, outcome, undisturbed_outcomes
 
 KINDS = ("averaged", "switching", "patient")
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with killable() as runs:
-        yield runs
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,7 +27,7 @@ from statewise.train import (
 from statewise.train.tag_data import TagSet, calibrate, judged, measure_tags
 from statewise.train.tag_folder import read_given, tagged_path
 from train.forks import Forks
-from train.killed import Outcome, killable, outcome, undisturbed_outcomes
+from train.killed import Outcome, outcome, undisturbed_outcomes
 
 SMALL = TaggerConfig(hidden=6, words=5, characters=3, character_hidden=3)
 SETTINGS = TaggerSettings(epochs=2, batch=8, optimizer="adam", lr=0.01)
@@ -296,12 +295,6 @@ def test_settings_outside_their_domain_are_named(field: str, value: object) -> N
 def test_coefficients_outside_their_domain_are_named(field: str, value: float) -> None:
     with pytest.raises(ArgumentError, match=field):
         replace(SETTINGS, mixup="input", **{field: value})  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with killable() as runs:
-        yield runs
 
 
 @pytest.fixture(scope="module")

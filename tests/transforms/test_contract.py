@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.passes import Case, as_argument, assert_close, assert_same, cases, few_examples, run, some_examples
-from contracts.transforms import LAYERS, StrengthContract, TransformContract, build, compare_backward, draw, sizes_of
+from contracts.transforms import LAYERS, StrengthContract, TransformContract, build, draw, sizes_of
 from statewise import (
     Centroids,
     InputDropout,
@@ -148,14 +148,6 @@ class TestCentroids(TransformContract):
 
     def random_in_eval(self, transform: Centroids) -> bool:
         return transform.transition == "sample"
-
-    @pytest.mark.parametrize("similarity", SIMILARITIES)
-    @pytest.mark.parametrize("transition", TRANSITIONS)
-    def test_every_transition_has_its_own_derivative(self, transition: str, similarity: str, seed: int) -> None:
-        transform = Centroids(
-            4, temperature=0.6, similarity=similarity, transition=transition, noise=0.7, relaxation=1.4
-        )
-        compare_backward(transform, Case(seed=seed), memory=True)
 
     @pytest.mark.parametrize("similarity", SIMILARITIES)
     @few_examples

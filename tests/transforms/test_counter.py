@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.func import grad, vmap
 
-from statewise.native import load_native
+from statewise.native import load_native, operators
 from statewise.transforms import (
     Centroids,
     InputDropout,
@@ -26,7 +26,7 @@ from statewise.transforms import (
     Zoneout,
     streams,
 )
-from statewise.transforms.counter import seed_of, words
+from statewise.transforms.counter import mixed_seed, seed_of, words
 from statewise.transforms.laws import LAWS
 from statewise.transforms.recipes import Kind, Recipe, numbers
 
@@ -82,9 +82,9 @@ def test_a_normal_number_is_box_and_muller_of_its_word(seed: int, size: int) -> 
 @given(seed=SEEDS, steps=st.integers(1, 5), size=st.integers(1, 100))
 def test_the_kernel_gives_the_same_bits(seed: int, steps: int, size: int) -> None:
     out = torch.empty(steps, size)
-    torch.ops.statewise_native.fill_counted(out, seed, *Recipe.of(Kind.NORMAL, scale=0.37, shift=1.0))
+    operators.fill_counted(out, seed, *Recipe.of(Kind.NORMAL, scale=0.37, shift=1.0))
     assert torch.equal(out, numbers(NORMAL, seed, steps, size, CPU).mul_(0.37).add_(1.0))
-    torch.ops.statewise_native.fill_counted(out, seed, *UNIFORM)
+    operators.fill_counted(out, seed, *UNIFORM)
     assert torch.equal(out, numbers(UNIFORM, seed, steps, size, CPU))
 
 
@@ -132,7 +132,7 @@ def test_the_numbers_of_a_seed_stay_what_they_are() -> None:
     stream = Randomness(torch.Generator().manual_seed(3)).stream(0, 1, 2)
     normal = [0.4763776361942291, 0.36736640334129333, -0.12598849833011627, 0.4460648000240326, -1.9176870584487915]
     uniform = [0.8081926703453064, 0.1486380696296692, 0.604482889175415, 0.19132453203201294, 0.045392513275146484]
-    assert streams._seed(int(stream.randomness.root), stream.key) == 278817501604292925
+    assert mixed_seed(int(stream.randomness.root), stream.key) == 278817501604292925
     assert stream.normal(torch.empty(1, 5), mean=0.0, std=1.0)[0].tolist() == normal
     assert stream.uniform(torch.empty(1, 5))[0].tolist() == uniform
 
@@ -154,13 +154,13 @@ def test_the_noise_of_centroids_has_the_moments_of_its_factor_times_a_gumbel_law
 
 def with_root(root: int | Tensor) -> Randomness:
     randomness = Randomness()
-    randomness.root = root
+    randomness._root = root
     return randomness
 
 
 @given(root=st.integers(0, 2**62 - 1), key=st.lists(st.integers(0, 2**33), max_size=6).map(tuple))
 def test_a_key_is_mixed_into_a_tensor_as_into_an_int(root: int, key: tuple[int, ...]) -> None:
-    assert int(seed_of(torch.tensor(root), key)) == streams._seed(root, key)
+    assert int(seed_of(torch.tensor(root), key)) == mixed_seed(root, key)
     found = with_root(root).stream(*key).uniform(torch.empty(3, 8))
     assert torch.equal(found, numbers(UNIFORM, seed_of(torch.tensor(root), key), 3, 8, CPU))
 

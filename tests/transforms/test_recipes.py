@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from statewise.native import NativeStatus, load_native
+from statewise.native import NativeStatus, load_native, operators
 from statewise.transforms import Randomness, Stream, gammas, streams
 from statewise.transforms.counter import exp, exponentials, log, pairs_of_halves, words
 from statewise.transforms.gammas import Shape, betas
@@ -115,7 +115,7 @@ def beta_cdf(first: float, second: float) -> Callable[[Tensor], Tensor]:
 @given(seed=SEEDS, steps=st.integers(1, 4), size=st.integers(1, 90) | st.integers(1000, 1100))
 def test_the_kernel_gives_the_bits_of_the_formulas(recipe: Recipe, seed: int, steps: int, size: int) -> None:
     out = torch.empty(steps, size)
-    torch.ops.statewise_native.fill_counted(out, seed, *recipe)
+    operators.fill_counted(out, seed, *recipe)
     assert torch.equal(out, numbers(recipe, seed, steps, size, CPU))
 
 
@@ -131,14 +131,14 @@ def test_the_kernel_gives_the_bits_of_the_formulas_for_every_shape(
 ) -> None:
     recipe = Recipe.gamma(first) if kind == "gamma" else Recipe.beta(first, second)
     out = torch.empty(3, 37)
-    torch.ops.statewise_native.fill_counted(out, seed, *recipe)
+    operators.fill_counted(out, seed, *recipe)
     assert torch.equal(out, numbers(recipe, seed, 3, 37, CPU))
 
 
 @pytest.mark.skipif(not load_native().available, reason="needs the kernel")
 def test_the_kernel_refuses_a_law_it_does_not_know() -> None:
-    with pytest.raises(RuntimeError, match="knows no law 8"):
-        torch.ops.statewise_native.fill_counted(torch.empty(1, 2), 1, 8, 1.0, 0.0, 0, [])
+    with pytest.raises(ValueError, match="knows no law 8"):
+        operators.fill_counted(torch.empty(1, 2), 1, 8, 1.0, 0.0, 0, [])
 
 
 @EVERY_RECIPE

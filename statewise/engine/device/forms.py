@@ -7,9 +7,9 @@ from itertools import product
 import torch
 
 from statewise.engine.device.form import Form, Machine
-from statewise.engine.device.operands import Facts, facts_of, power_of_two, rounded
 from statewise.engine.device.precision import tf32_allowed
 from statewise.engine.device.tuning import look_up, tried
+from statewise.engine.operands import Facts, facts_of, power_of_two, rounded
 from statewise.engine.recurrence import Recurrence
 from statewise.kernels.codes import PLANES
 from statewise.transforms import Centroids
@@ -59,7 +59,7 @@ def _solo(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
     sequences = 8 if few else 16
     if bytes_ + units * 16 * 16 + _centroid_bytes(facts, units, dtype) > machine.shared_memory or units > 256:
         return None
-    warps = 8 if units >= 128 or not _sound(facts, dtype, units, 4) else 4
+    warps = 8 if units >= 128 or _centroid_rows(facts) >= 128 else 4
     return Form("solo", units, sequences, warps, "the weights fit into one program")
 
 
@@ -74,6 +74,8 @@ def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
     for units, sequences, warps in ((16, 16, 4), (32, 16, medium), (32, 32, 8), (16, 32, 4), (64, 16, 8), (64, 32, 8)):
         members, programs, memory = _needs(facts, dtype, units, sequences)
         warps = warps if _sound(facts, dtype, units, warps) else 8
+        if not _sound(facts, dtype, units, warps):
+            continue
         # A launch must have all its programs at once. That the layers side by side have them too is not needed, but
         # what waits for room does not run side by side.
         if programs * replicas > machine.processors or programs * replicas * layers > 1.1 * machine.processors:
@@ -84,14 +86,13 @@ def _team(facts: Facts, dtype: torch.dtype, replicas: int, machine: Machine, lay
 
 
 def _sound(facts: Facts, dtype: torch.dtype, units: int, warps: int) -> bool:
-    """Whether the compiler makes right code of the products with a tile of centroids.
+    """Whether the compiler makes right code for a team, of the products with a tile of centroids.
 
-    Triton 3.6 does not for teams of 16 units by 4 warps in TF32 with 128 rows: the states were wrong, or memory beyond
-    the tile was read. 8 warps, 32 units, 64 rows, full precision and bfloat16 are right. More rows, and 16 units that
-    one program has, were not tried: they are left out for caution, and so is full precision, which a switch of torch
-    turns into TF32.
+    Triton 3.6 does not where the tile has 128 rows: by 4 warps the states were wrong, or memory beyond the tile was
+    read, in TF32 for 16 units and in bfloat16 for 32 and 64; by 8 warps only in TF32 for 16 units, in a GRU. More rows
+    are left out for caution, and so is full precision, which a switch of torch turns into TF32.
     """
-    return units > 16 or warps > 4 or dtype.itemsize == 2 or _centroid_rows(facts) < 128
+    return _centroid_rows(facts) < 128 or (warps > 4 and (units > 16 or dtype.itemsize == 2))
 
 
 def _needs(facts: Facts, dtype: torch.dtype, units: int, sequences: int) -> tuple[int, int, int]:
@@ -141,7 +142,7 @@ def candidates(facts: Facts, *, dtype: torch.dtype, machine: Machine) -> list[Fo
         found += [
             Form("solo", solo.units, sequences, warps, "measured")
             for sequences, warps in sizes
-            if _sound(facts, dtype, solo.units, warps)
+            if warps > 4 or _centroid_rows(facts) < 128
         ]
     for units, sequences, warps in product((16, 32, 64), (16, 32), (4, 8)):
         _, programs, memory = _needs(facts, dtype, units, sequences)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from statewise.engine.device.form import Form
-from statewise.engine.device.operands import Facts, Operands
 from statewise.engine.device.walk import ROOMS, Walk, at_hand, launches_of
 from statewise.engine.layout import Turn
+from statewise.engine.operands import Facts, Operands
 from statewise.kernels.codes import PLANES
 
 

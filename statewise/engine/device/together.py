@@ -19,8 +19,8 @@ from statewise.engine.device.backward import Backward
 from statewise.engine.device.form import Form, Machine
 from statewise.engine.device.forms import choose_form
 from statewise.engine.device.forward import Forward
-from statewise.engine.device.operands import WEIGHT, Facts, Operands, facts_of, operands_of
 from statewise.engine.device.walk import ROOMS, Walk, launches
+from statewise.engine.operands import WEIGHT, Facts, Operands, facts_of, operands_of
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError, SecondDerivativeError
 from statewise.transforms import Centroids

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from statewise.engine.device.form import Form
-from statewise.engine.device.operands import Facts, power_of_two
 from statewise.engine.device.precision import tf32_allowed
-from statewise.native import cache_roots
+from statewise.engine.operands import Facts, power_of_two
+from statewise.files import cache_roots
 from statewise.transforms import Centroids
 
 _trying: ContextVar[Form | None] = ContextVar("trying", default=None)

@@ -7,33 +7,38 @@
 True
 """
 
-from statewise.report.html.bars import Bar, bar_chart
-from statewise.report.html.files import made_here, may_replace, write_page
-from statewise.report.html.foreign import drawing_of
-from statewise.report.html.heat import heat_map
-from statewise.report.html.lines import Series, line_chart
-from statewise.report.html.markup import Markup, element, joined, text
-from statewise.report.html.numbers import shown
-from statewise.report.html.pieces import (
-    Bullets,
-    Code,
-    DataTable,
-    Disclosure,
-    Drawing,
-    Figure,
-    KeyFigure,
-    KeyFigures,
-    Listing,
-    Note,
-    Page,
-    Prose,
-    Section,
-    Strong,
-    Terminal,
-)
-from statewise.report.html.render import render
-from statewise.report.html.scatter import Points, reliability_chart, scatter_chart
-from statewise.report.html.sparks import sparkline
+from typing import TYPE_CHECKING
+
+from statewise.lazy import lazy_imports
+
+if TYPE_CHECKING:
+    from statewise.report.html.bars import Bar, bar_chart
+    from statewise.report.html.files import made_here, may_replace, write_page
+    from statewise.report.html.foreign import drawing_of
+    from statewise.report.html.heat import heat_map
+    from statewise.report.html.lines import Series, line_chart
+    from statewise.report.html.markup import Markup, element, joined, text
+    from statewise.report.html.numbers import shown
+    from statewise.report.html.pieces import (
+        Bullets,
+        Code,
+        DataTable,
+        Disclosure,
+        Drawing,
+        Figure,
+        KeyFigure,
+        KeyFigures,
+        Listing,
+        Note,
+        Page,
+        Prose,
+        Section,
+        Strong,
+        Terminal,
+    )
+    from statewise.report.html.render import render
+    from statewise.report.html.scatter import Points, reliability_chart, scatter_chart
+    from statewise.report.html.sparks import sparkline
 
 __all__ = [
     "Bar",
@@ -71,3 +76,5 @@ __all__ = [
     "text",
     "write_page",
 ]
+
+lazy_imports(__name__)

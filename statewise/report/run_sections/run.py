@@ -14,19 +14,19 @@ from statewise.bounds import Certificate
 from statewise.errors import RunFolderError
 from statewise.train import (
     RunFolder,
-    fit,
     load_classifier,
     load_forecaster,
     load_language_model,
     load_steps,
     load_tagger,
-    tag,
 )
 from statewise.train.forecast_measure import FORECASTS
+from statewise.train.language_folder import TASK as LANGUAGE_TASK
+from statewise.train.tag_folder import TASK as TAGGER_TASK
 from statewise.train.tasks import CLASSES, STEPS
 
 #: What runs are of, as their folders say it.
-LANGUAGE, TAGGER, CLASSIFIER, STEP_CLASSIFIER = fit.TASK, tag.TASK, CLASSES.name, STEPS.name
+LANGUAGE, TAGGER, CLASSIFIER, STEP_CLASSIFIER = LANGUAGE_TASK, TAGGER_TASK, CLASSES.name, STEPS.name
 FORECASTER = FORECASTS.name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, cast
 
 from torch import Tensor
@@ -126,18 +127,12 @@ class Operands:
 
     def flat(self) -> list[Tensor | None]:
         """All of them in a fixed order."""
-        row: list[Tensor | None] = []
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            row += value if isinstance(value, list) else [value]
-        return row
+        return [*(getattr(self, name) for name in _SINGLE), *self.learnt, *self.drawn]
 
     @classmethod
     def of(cls, transforms: int, row: Iterator[Tensor | None]) -> Operands:
         """The counterpart of :meth:`flat` for so many transforms; takes as many of the row as it needs."""
-        single = [next(row) for entry in fields(cls) if entry.name not in ("learnt", "drawn")]
-        learnt = [next(row) for _ in range(transforms)]
-        drawn = [next(row) for _ in range(2 * transforms)]
+        single, learnt, drawn = (list(islice(row, count)) for count in (len(_SINGLE), transforms, 2 * transforms))
         return cast(Operands, cast(Any, cls)(*single, learnt, drawn))
 
     def replicated(self) -> Operands:
@@ -153,8 +148,10 @@ class Operands:
         return Operands.of(len(self.learnt), row)
 
 
+# The names of all that is one tensor, looked up once, since every pass asks for them.
+_SINGLE = tuple(entry.name for entry in fields(Operands) if entry.name not in ("learnt", "drawn"))
 # The place of the recurrent weights, which every recurrence has, among the flat operands.
-WEIGHT = [entry.name for entry in fields(Operands)].index("weight_hh")
+WEIGHT = _SINGLE.index("weight_hh")
 
 
 def why_not(call: Recurrence) -> str | None:
