@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -40,7 +40,7 @@ class World:
     size: int = 1
     device: torch.device = _CPU
     # A weak reference: with the last strong one the group's threads end.
-    group: Callable[[], dist.ProcessGroup | None] = _default_group
+    group: Callable[[], dist.ProcessGroup | None] = field(default=_default_group, repr=False)
 
     @property
     def first(self) -> bool:
