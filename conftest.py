@@ -74,7 +74,9 @@ LONGEST = (
 )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    """After hypothesis has loaded the profile that the command line names."""
     if settings.get_current_profile_name() == "quick":
         Limit.calls = CHECKED_CALLS
 
@@ -90,13 +92,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A class that says ``one_of = n`` gives a quick run one of n of its combinations, chosen by their names.
-
-    Of the test that every cell equals the reference it gives one of ``one_of_cells``, all if it does not say so.
-    """
+    """Of the combinations of a class that has ``quick``, names or parts of them, a quick run has those alone."""
     for item in items:
-        share = "one_of_cells" if "every_cell_equals" in item.name else "one_of"
-        if seed_of(item) % getattr(getattr(item, "cls", None), share, 1):
+        quick = getattr(getattr(item, "cls", None), "quick", None)
+        if quick is not None and not any(name in item.name for name in quick):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not any(f"tests/{name}" in item.nodeid for name in LONGEST))
 
@@ -116,6 +115,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("needs an accelerator")
     Limit.test += 1
+    # A contract's test is one function run by every subclass: without this each would get the same examples.
+    given = getattr(getattr(item, "obj", None), "hypothesis", None)
+    if given is not None:
+        given.inner_test._hypothesis_internal_add_digest = item.nodeid.encode()
     # What a test draws without a generator, such as weights, depends on no other test and not on their order.
     torch.manual_seed(seed_of(item))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import TypeCheckError
 
 from checked import Limit
@@ -42,6 +44,10 @@ def test_methods_dataclasses_and_generators_are_checked() -> None:
         Try.of(WRONG, 0.99)
     with pytest.raises(TypeCheckError), naming_options(WRONG):
         pass
+
+
+def test_a_slow_run_checks_every_call() -> None:
+    assert (math.inf if settings.get_current_profile_name() == "slow" else 20) == Limit.calls
 
 
 def test_in_a_quick_run_only_the_first_calls_of_a_test_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:

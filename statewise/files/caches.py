@@ -13,8 +13,12 @@ def cache_roots(environ: Mapping[str, str] = os.environ) -> list[Path]:
 
     The first is ``$STATEWISE_CACHE``, else ``$XDG_CACHE_HOME/statewise``, else ``~/.cache/statewise``.
 
-    >>> cache_roots({"STATEWISE_CACHE": "/data/cache"})[0].as_posix()
-    '/data/cache'
+    >>> cache_roots({"STATEWISE_CACHE": "/a", "XDG_CACHE_HOME": "/b"})[0].as_posix()
+    '/a'
+    >>> cache_roots({"XDG_CACHE_HOME": "/b"})[0].as_posix()
+    '/b/statewise'
+    >>> cache_roots({})[0].relative_to(Path.home()).as_posix()
+    '.cache/statewise'
     """
     if environ.get("STATEWISE_CACHE"):
         preferred = Path(environ["STATEWISE_CACHE"])

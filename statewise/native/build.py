@@ -58,6 +58,7 @@ def build(folder: Path = FOLDER, environ: Mapping[str, str] = os.environ, *, int
             pass
         else:
             return library
+    library.unlink(missing_ok=True)  # one of other sources must not serve when this fails
     compiler = _find_compiler(environ)
     sets = _INSTRUCTION_SETS.get(_machine(compiler), {"baseline": []})
     with tempfile.TemporaryDirectory(dir=into or folder) as scratch:

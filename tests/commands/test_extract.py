@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def multiplicative(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _trained(factory: pytest.TempPathFactory, *options: str) -> Path:
     words = ["train", "classify", *options, "--hidden", "10", "--device", "cpu", "--quiet", "--out"]
-    name = "extract" + "".join(option for option in options if option.isalnum())
+    name = f"extract-{zlib.crc32(' '.join(options).encode())}"
     return made_once(factory, name, lambda place: main([*words, str(place / "run")])) / "run"
 
 

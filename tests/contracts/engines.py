@@ -67,6 +67,8 @@ class EngineContract(FreshInputs):
             planned = layer.plan(case.arrange(case.leaves(has_memory=False)[0]), pairing=options.get("pairing"))
             assert planned.form == "loop"
             assert planned.why_not[0].startswith("cpu: ")
+            done = run(layer, case, form="loop", **options)
+            assert all(value.isfinite().all() for value in (*done.values.values(), *done.gradients.values()))
             return
         assert_same(self.run(layer, chain, case, **options), run(layer, case, form="loop", **options))
 

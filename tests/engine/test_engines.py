@@ -12,7 +12,7 @@ from contracts.chains import CHAINS
 from contracts.engines import FOR_EVERY_CELL, EngineContract
 from contracts.members import MEMBERS
 from contracts.passes import EVERY_DTYPE, Case, FreshInputs, assert_close, assert_same, only, run
-from statewise import LSTM, Plan
+from statewise import LSTM, Draws, Plan, RecurrentDropout
 from statewise.errors import EngineError
 from support import threads
 
@@ -38,6 +38,21 @@ class TestNative(EngineContract):
         with threads(2):
             together = run(layer, case, form=self.form)
         assert_same(together, alone)
+
+    @FOR_EVERY_CELL
+    def test_a_mask_of_each_gate_that_is_the_same_for_all_is_one_that_they_share(self, name: str, seed: int) -> None:
+        """The reference alone has code for a mask of each gate: where both can run, the kernel is its truth."""
+        case = Case(lengths=(2, 4, 3), seed=seed)
+        shared, apart = (
+            MEMBERS[name].build(case, transforms=RecurrentDropout(0.3, input_p=0.2, share_gates=share))
+            for share in (True, False)
+        )
+        apart.load_state_dict(shared.state_dict())
+        drawn = shared.draw(case.arrange(case.leaves(has_memory=False)[0]), generator=case.generator("draws")).tensors
+        blocks = len(shared.cell.blocks)
+        tiled = {key: tuple(mask.repeat(1, 1, blocks) for mask in masks) for key, masks in drawn.items()}
+        expected = run(shared, case, form=self.form, draws=Draws(drawn))
+        assert_same(run(apart, case, form="loop", draws=Draws(tiled)), expected)
 
 
 def test_the_reference_runs_what_was_built_with_it() -> None:

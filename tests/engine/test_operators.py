@@ -28,6 +28,6 @@ def test_compiled_exported_and_checked_operators_and_memory() -> None:
     ]
     # Not a worker of this run, which plugins would take it for.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    ran = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=1200)
     assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-2000:]
     assert " passed" in ran.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -107,4 +108,6 @@ def test_about_names_the_folder_and_not_its_place(explorers: dict[str, Explorer]
     for name, explorer in explorers.items():
         about = explorer.about()["runs"][0]
         assert about["name"] == name
-        assert str(runs[name].parent) not in str(about)
+        source = json.loads((runs[name] / "config.json").read_text())["source"]["data"]
+        for folder in (runs[name].parent, Path(source).parent):
+            assert str(folder) not in str(about)

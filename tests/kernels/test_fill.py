@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -39,6 +39,7 @@ DEVICE = torch.device(load_triton().device)  # the CPU where Triton is interpret
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 BITS = {torch.float32: torch.int32, torch.float64: torch.int64, torch.bfloat16: torch.int16, torch.float16: torch.int16}
 SHAPES = [(5, 7), (1, 1), (3, 2), (2, 3, 17), (33, 64), (4, 511), (2, 1024), (3, 1537)]
+KEYS = [(0, 1, 2, 3, 2**32), (2,), (0, 1, 2, 3), (6, 5, 4, 3, 2, 1)]
 UNIFORM, NORMAL = Recipe.of(Kind.UNIFORM), Recipe.of(Kind.NORMAL)
 RECIPES = {
     "uniform": UNIFORM,
@@ -93,15 +94,24 @@ def first_is_quick(values: Iterable[Any], quick: int = 1) -> list[Any]:
     return [pytest.param(value, marks=[pytest.mark.slow] * (place >= quick)) for place, value in enumerate(values)]
 
 
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
-@pytest.mark.parametrize("shape", first_is_quick(SHAPES, 2), ids=str)
+def diagonal(rows: Mapping[str, Any], columns: Sequence[Any], quick: int = 1) -> list[Any]:
+    """Pairs of which a quick run has some of each row, all columns among them; the others are slow."""
+    return [
+        pytest.param(
+            row, column, marks=[pytest.mark.slow] * ((at - place) % len(columns) >= quick), id=f"{column}-{name}"
+        )
+        for place, (name, row) in enumerate(rows.items())
+        for at, column in enumerate(columns)
+    ]
+
+
+@pytest.mark.parametrize(("recipe", "shape"), diagonal(RECIPES, SHAPES, 2))
 def test_the_kernel_gives_the_bits_of_the_formulas(shape: tuple[int, ...], recipe: Recipe) -> None:
     call = (shape, torch.float32, 2**61 + 12345, (3, 1, 0, 1), recipe)
     assert_same_bits(filled(*call), expected(*call))
 
 
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
-@pytest.mark.parametrize("dtype", first_is_quick(reversed(DTYPES)), ids=str)
+@pytest.mark.parametrize(("recipe", "dtype"), diagonal(RECIPES, DTYPES))
 def test_the_kernel_rounds_as_torch_does(dtype: torch.dtype, recipe: Recipe) -> None:
     call = ((3, 301), dtype, 2**61 + 12345, (3, 1, 0, 1), recipe)
     assert_same_bits(filled(*call), expected(*call))
@@ -229,7 +239,7 @@ for law in map(int, sys.argv[1:]):
 """
 
 
-@pytest.mark.parametrize("laws", first_is_quick([(Kind.NORMAL,), tuple(Kind)]), ids=len)
+@pytest.mark.parametrize("laws", first_is_quick([(Kind.NORMAL, Kind.GAMMA), tuple(Kind)]), ids=len)
 def test_the_compiler_takes_every_law_and_fuses_no_product_with_a_sum(laws: tuple[Kind, ...]) -> None:
     """In a process of its own, since the interpreter has taken this one's; for want of a device nothing runs."""
     plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
@@ -255,8 +265,7 @@ def known(root: int) -> tuple[Randomness, Randomness]:
     return device, host
 
 
-@pytest.mark.parametrize("key", first_is_quick([(0, 1, 2, 3, 2**32), (2,), (0, 1, 2, 3), (6, 5, 4, 3, 2, 1)]), ids=str)
-@pytest.mark.parametrize("dtype", first_is_quick(DTYPES), ids=str)
+@pytest.mark.parametrize(("key", "dtype"), diagonal({str(key): key for key in KEYS}, DTYPES))
 def test_a_stream_draws_the_same_from_a_root_on_the_device(key: tuple[int, ...], dtype: torch.dtype) -> None:
     device, host = (randomness.stream(*key) for randomness in known(2**60 + 77))
     out = torch.empty(4, 3, 5, dtype=dtype)

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from statewise import LSTM, Noise
-from statewise.native import NativeStatus, instruction_sets
+from statewise.native import NativeStatus, instruction_sets, load_native
 from statewise.native.build import FOLDER, LIBRARY, NOT_BUILT, BuildError, build, check_target
 from statewise.native.library import load, native
 from support import needs_kernel
@@ -85,6 +85,24 @@ class TestLoading:
 
 
 class TestBuilding:
+    @pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a compiler")
+    def test_where_there_is_a_compiler_the_kernel_is_loaded_and_of_these_sources(self) -> None:
+        """Else all tests that compare it with the reference would be left out, or compare an older one."""
+        if sys.platform == "win32":
+            pytest.skip("there is no kernel for Windows")
+        status = load_native()
+        assert status or status.reason.startswith(("this processor", "switched off")), status.reason
+        if status:
+            made = (FOLDER / LIBRARY).stat().st_mtime
+            assert [source.name for source in FOLDER.glob("*.[ch]*") if source.stat().st_mtime > made] == []
+
+    def test_a_library_of_older_sources_does_not_stay_when_the_new_ones_cannot_be_built(self, tmp_path: Path) -> None:
+        (tmp_path / LIBRARY).write_bytes(b"of older sources")
+        os.utime(tmp_path / LIBRARY, (0, 0))
+        with pytest.raises(BuildError, match=r"No C\+\+ compiler"):
+            build(FOLDER, {"PATH": str(tmp_path)}, into=tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
     def test_without_a_compiler_the_error_names_those_it_looked_for(self, tmp_path: Path) -> None:
         with pytest.raises(BuildError, match=r"No C\+\+ compiler was found .*\$CXX, c\+\+, g\+\+, clang\+\+"):
             build(FOLDER, {"PATH": str(tmp_path)}, into=tmp_path)
