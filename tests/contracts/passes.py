@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from checked import Limit
 from statewise import Collected, Pairing, RecurrentLayer
 from statewise.engine import Recurrence, Unrolled, plan
 from statewise.engine.device import Form, forms
@@ -62,6 +63,9 @@ class Case:
     amplitude: float = 1.0
     dtype: torch.dtype = torch.float64
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        Limit.test += 1  # what a quick run checks of a test, it checks of each of its cases
 
     @property
     def directions(self) -> int:
