@@ -10,15 +10,16 @@ call::
 
     lazy_imports(__name__)
 
-The same imports tell where a name is found at run time: there is no second list that could differ from the first.
+The same imports say where a name is at run time: there is no second list that could differ from the first.
 """
 
 from __future__ import annotations
 
-import ast
+import dis
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -27,7 +28,7 @@ def lazy_imports(package: str) -> None:
     """Import the public names of a package when they are asked for.
 
     Args:
-        package: its ``__name__``. Its names are those of its ``__all__``, and are found where the imports of its block
+        package: its ``__name__``. Its names are those of its ``__all__``, and are where the imports of its block
             ``if TYPE_CHECKING:`` say; so the call comes after both.
     """
     sys.modules[package].__class__ = _LazyPackage
@@ -45,14 +46,19 @@ class _LazyPackage(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         # Names with two underscores are asked for by Python itself, and no package has such an import.
-        home, original = ("", "") if name.startswith("__") else _homes(self.__name__).get(name, ("", ""))
-        if not home:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
-        if home == self.__name__:
-            return import_module(f"{home}.{original}")
-        found = getattr(import_module(home), original)
-        vars(self)[name] = found  # asked for once
-        return found
+        if not name.startswith("__"):
+            home, original = _homes(self.__name__).get(name, (self.__name__, name))
+            if home != self.__name__:
+                value = getattr(import_module(home), original)
+                vars(self)[name] = value  # asked for once
+                return value
+            if find_spec(f"{home}.{original}") is not None:  # a module below the package
+                return import_module(f"{home}.{original}")
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its name, as cloudpickle has it for modules of the plain class, and so Ray, joblib and Dask."""
+        return import_module, (self.__name__,)
 
     def __setattr__(self, name: str, value: Any) -> None:
         submodule = isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}"
@@ -67,20 +73,18 @@ class _LazyPackage(ModuleType):
 
 @cache
 def _homes(package: str) -> dict[str, tuple[str, str]]:
-    """Of each name that a package imports for type checkers, the module that has it and its name there."""
+    """Of each name that a package imports, the module that has it and its name there.
+
+    They are read from the compiled code, which a frozen program has, too, and which does not run the block.
+    """
     loader: Any = sys.modules[package].__loader__
-    source = loader.get_source(package)
-    if source is None:
-        raise ImportError(
-            f"{package}: got no source code, wanted its __init__.py, which says where its names are. "
-            "Install statewise with its .py files.",
-            name=package,
-        )
-    return {
-        alias.asname or alias.name: (line.module or "", alias.name)
-        for block in ast.parse(source).body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for line in block.body
-        if isinstance(line, ast.ImportFrom)
-        for alias in line.names
-    }
+    homes: dict[str, tuple[str, str]] = {}
+    home = original = ""
+    for line in dis.get_instructions(loader.get_code(package)):
+        if line.opname == "IMPORT_NAME":
+            home, original = line.argval, ""
+        elif line.opname == "IMPORT_FROM":
+            original = line.argval
+        elif line.opname == "STORE_NAME" and original:
+            homes[line.argval], original = (home, original), ""
+    return homes

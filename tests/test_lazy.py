@@ -122,13 +122,25 @@ class TestTheHelper:
         assert package.uno == 2
         assert package.__dict__["inner"] is sys.modules["made_up.inner"]
 
-    def test_without_source_code_the_error_says_what_is_missing(self, made_up: Path) -> None:
+    def test_it_needs_no_source_code(self, made_up: Path) -> None:
+        """As in a frozen program."""
         source = made_up / "__init__.py"
         compileall.compile_file(str(source), legacy=True, quiet=2)
         source.unlink()
         package = import_module("made_up")
-        with pytest.raises(ImportError, match=r"made_up: got no source code, wanted its __init__\.py"):
-            _ = package.uno
+        assert package.uno == 1
+        assert not hasattr(package, "other")
+
+    def test_a_module_that_is_no_public_name_is_an_attribute(self) -> None:
+        assert run("import statewise\nprint(statewise.heads.crf.__name__)").split() == ["statewise.heads.crf"]
+
+    def test_a_function_that_mentions_a_package_can_be_sent_to_another_process(self) -> None:
+        cloudpickle = pytest.importorskip("ray.cloudpickle")
+        sent = "import statewise\ndef function(): return statewise.bounds.certify.__name__\n"
+        scope: dict[str, Any] = {"__name__": "__main__"}
+        exec(sent, scope)
+        assert pickle.loads(cloudpickle.dumps(scope["function"]))() == "certify"
+        assert pickle.loads(pickle.dumps(statewise.bounds)) is statewise.bounds
 
 
 #: The most modules of statewise (of 700) that a command may load, a few more than it does; and whether it needs torch.
