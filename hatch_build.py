@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from platform import machine
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -31,10 +32,10 @@ class KernelHook(BuildHookInterface):
         into, platform = source.parent if version == "editable" else Path(self.scratch.name), sysconfig.get_platform()
         why_not = into / builder.NOT_BUILT
         try:
-            builder.check_target(platform)
-            made = builder.build(source.parent, into=into)
-            why_not.unlink(missing_ok=True)
+            made = builder.build(source.parent, into=into, platform=platform)
             build_data["pure_python"] = False
+            # A Python for both kinds of Macs makes a library for the one it runs on.
+            platform = platform.replace("universal2", machine())
             build_data["tag"] = f"py3-none-{platform.replace('-', '_').replace('.', '_')}"
         except (builder.BuildError, OSError) as error:  # no compiler, or a source tree that may not be written
             self.app.display_warning(f"The CPU kernel was not built, so the plain loop will serve. {error}")

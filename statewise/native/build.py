@@ -38,18 +38,22 @@ class BuildError(RuntimeError):
     """The kernel could not be compiled; the text says why, and what to do."""
 
 
-def build(folder: Path = FOLDER, environ: Mapping[str, str] = os.environ, *, into: Path | None = None) -> Path:
+def build(
+    folder: Path = FOLDER, environ: Mapping[str, str] = os.environ, *, into: Path | None = None, platform: str = ""
+) -> Path:
     """Compile the kernel, unless a library is there that loads and is newer than its sources, and return the library.
 
     Args:
         folder: where the sources are.
-        environ: where the compiler is looked up: ``$CXX``, then the usual names on ``$PATH``.
+        environ: where the compiler is looked up: ``$CXX``, then the usual names on ``$PATH``; ``$CXXFLAGS`` and
+            ``$LDFLAGS`` are passed on.
         into: the folder of the library; None for that of the sources.
+        platform: of the wheel that it is for, as ``sysconfig.get_platform()`` says it; empty for any.
 
     Raises:
-        BuildError: if there is no compiler, or it failed.
+        BuildError: if there is no compiler, it is for another processor than the platform's, or it failed.
     """
-    library = (into or folder) / LIBRARY
+    library, why_not = (into or folder) / LIBRARY, (into or folder) / NOT_BUILT
     sources = [*folder.glob("*.cpp"), *folder.glob("*.h"), Path(__file__)]
     if library.exists() and library.stat().st_mtime >= max(source.stat().st_mtime for source in sources):
         try:
@@ -57,9 +61,13 @@ def build(folder: Path = FOLDER, environ: Mapping[str, str] = os.environ, *, int
         except OSError:  # damaged, or of another machine that shares this folder
             pass
         else:
+            why_not.unlink(missing_ok=True)
             return library
     library.unlink(missing_ok=True)  # one of other sources must not serve when this fails
+    if platform:
+        check_target(platform, environ)
     compiler = _find_compiler(environ)
+    compile_flags, link_flags = (shlex.split(environ.get(name, "")) for name in ("CXXFLAGS", "LDFLAGS"))
     sets = _INSTRUCTION_SETS.get(_machine(compiler), {"baseline": []})
     with tempfile.TemporaryDirectory(dir=into or folder) as scratch:
         builds = " ".join(f"SW_BUILD({name})" for name in sets)
@@ -67,17 +75,23 @@ def build(folder: Path = FOLDER, environ: Mapping[str, str] = os.environ, *, int
         commands |= {name: [*flags, str(folder / "kernel.cpp")] for name, flags in sets.items()}
         objects = [f"{scratch}/{name}.o" for name in commands]
         _run_all(
-            [[*compiler, *_FLAGS, *rest, "-c", "-o", to] for rest, to in zip(commands.values(), objects, strict=True)]
+            [
+                [*compiler, *compile_flags, *_FLAGS, *rest, "-c", "-o", to]
+                for rest, to in zip(commands.values(), objects, strict=True)
+            ]
         )
         made = Path(scratch) / LIBRARY
-        _run_all([[*compiler, "-shared", *objects, "-o", str(made), "-pthread"]])
+        _run_all([[*compiler, *compile_flags, "-shared", *objects, *link_flags, "-o", str(made), "-pthread"]])
         made.replace(library)
+    why_not.unlink(missing_ok=True)
     return library
 
 
 def _find_compiler(environ: Mapping[str, str]) -> list[str]:
     # $CXX may carry arguments ("ccache g++"); when it is set to something absent, the usual names still help.
     for candidate in (environ.get("CXX", ""), "c++", "g++", "clang++"):
+        if found := shutil.which(candidate, path=environ.get("PATH")):
+            return [found]
         try:
             words = shlex.split(candidate)
         except ValueError as error:
@@ -110,17 +124,17 @@ def check_target(platform: str, environ: Mapping[str, str] = os.environ) -> None
 
 def _machine(compiler: list[str]) -> str:
     """The processor for which a compiler makes code, by the name that it has for it."""
-    said = subprocess.run([*compiler, "-dumpmachine"], capture_output=True, text=True, check=False)
-    return said.stdout.split("-")[0].strip().lower()
+    ran = subprocess.run([*compiler, "-dumpmachine"], capture_output=True, text=True, check=False)
+    return ran.stdout.split("-")[0].strip().lower()
 
 
 def _run_all(commands: list[list[str]]) -> None:
     """Run commands side by side, and wait for all."""
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for command in commands]
     results = [(process.communicate()[0], process.returncode) for process in running]
-    for command, (said, code) in zip(commands, results, strict=True):
+    for command, (output, code) in zip(commands, results, strict=True):
         if code != 0:
-            text = said.decode(errors="replace")
+            text = output.decode(errors="replace")
             raise BuildError(f"The compiler ended with {code}:\n$ {shlex.join(command)}\n{text}")
 
 

@@ -132,9 +132,22 @@ private:
     size_t held_ = 0;
 };
 
+Kept& kept();
+
+// Before a fork its lock is taken, since no other thread could give it back in the child. GNU's OpenMP waits forever for its
+// threads there, of which the child has none, so there the kernel starts its own.
+Kept* new_kept() {
+    pthread_atfork([] { kept().lock(); }, [] { kept().unlock(); },
+                   [] {
+                       kept().unlock();
+                       sw_openmp_functions = {};
+                   });
+    return new Kept;
+}
+
 // One for the whole process; never destroyed, since blocks may be given back while it ends.
 Kept& kept() {
-    static Kept* all = new Kept;
+    static Kept* all = new_kept();
     return *all;
 }
 
@@ -171,13 +184,7 @@ void sw_use_openmp(void* parallel, void* thread_num, void* num_threads, void* in
     std::memcpy(&found.num_threads, &num_threads, sizeof(num_threads));
     std::memcpy(&found.in_parallel, &in_parallel, sizeof(in_parallel));
     sw_openmp_functions = found;
-    // GNU's OpenMP waits forever for its threads in a child of fork, which has none of them; there the kernel starts its own.
-    static const int registered = pthread_atfork([] { kept().lock(); }, [] { kept().unlock(); },
-                                                 [] {
-                                                     kept().unlock();
-                                                     sw_openmp_functions = {};
-                                                 });
-    (void)registered;
+    kept();  // what is to be done around a fork is registered with it
 }
 
 void* sw_take(int64_t* bytes) {

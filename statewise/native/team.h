@@ -1,6 +1,6 @@
 // A team of threads that walk through the time steps together, and the barrier at which they meet.
 //
-// The threads are those of the caller's OpenMP, where it has told of one (sw_use_openmp): torch's own operators run on the
+// The threads are those of the caller's OpenMP, where it has named one (sw_use_openmp): torch's own operators run on the
 // same threads, and waking them is cheap. Otherwise threads are started for each team.
 #pragma once
 
@@ -76,7 +76,7 @@ inline int team_size(int wanted) {
 }
 
 // Calls work(rank, size, barrier) on up to `wanted` threads at once. Fewer may be granted, so the work must be divided
-// by the `size` it is told. What it throws, for want of memory, becomes a std::bad_alloc here, when all have ended.
+// by the `size` that it gets. What it throws, for want of memory, becomes a std::bad_alloc here, when all have ended.
 template <class Work>
 inline void run_team(int wanted, Work&& work) {
     const int size = team_size(wanted);
