@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statewise.kernels import traced, transformed
+from statewise.kernels import batched, traced, transformed
 from statewise.native import load_native, operators
 
 
@@ -43,7 +43,8 @@ class Member:
 
 def project(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """``inputs @ weight.T + bias``, by the CPU's own kernel where there is one."""
-    if not _is_native(inputs, weight, bias):
+    fits = weight.shape[1:] == inputs.shape[1:] and (bias is None or bias.shape == weight.shape[:1])
+    if not fits or not _is_native(inputs, weight, bias):  # torch says what does not fit
         return torch.nn.functional.linear(inputs, weight, bias)
     term: Tensor = _Projected.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
     return term
@@ -61,7 +62,8 @@ def deal(
         second: the second members.
         plainly: whether by torch's operations alone.
     """
-    if plainly or not _is_native(term, blank):
+    fits = blank is None or blank.shape == term.shape[1:]
+    if plainly or not fits or not _is_native(term, blank):
         return term if first is None else first.take(term, blank), second.take(term, blank)
     dealt: tuple[Tensor, Tensor] = _Dealt.apply(term, blank, first, second)  # type: ignore[no-untyped-call]
     return dealt
@@ -71,6 +73,8 @@ def _is_native(*tensors: Tensor | None) -> bool:
     """Whether the CPU's kernel can take tensors, and nothing but autograd watches."""
     known = [tensor for tensor in tensors if tensor is not None]
     if any(one.device.type != "cpu" or one.dtype not in (torch.float32, torch.float64) for one in known):
+        return False
+    if any(one.dtype != known[0].dtype for one in known):
         return False
     watched = transformed() or traced()
     return load_native().available and not watched and torch.autograd.forward_ad._current_level < 0
@@ -89,7 +93,7 @@ class _Projected(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad,), (inputs, weight), needed = grads, ctx.saved_tensors, ctx.needs_input_grad
         sums = grad.sum(0) if needed[2] else None
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or batched(grad):
             return grad @ weight, grad.T @ inputs, sums
         grad = grad.contiguous()
         back = operators.multiply(grad, weight.contiguous(), None, False) if needed[0] else None
@@ -113,10 +117,11 @@ class _Dealt(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         first: Member | None = ctx.first
         second: Member = ctx.second
-        if torch.is_grad_enabled():
-            return *_collected(grads, (first, second), ctx.rows), None, None
-        one, other = (grad.contiguous() for grad in grads)
-        grad, blank = operators.collect(one, None if first is None else first.rows, other, second.rows, ctx.rows)
+        if torch.is_grad_enabled() or batched(*grads):
+            grad, blank = _collected(grads, (first, second), ctx.rows)
+        else:
+            one, other = (grad.contiguous() for grad in grads)
+            grad, blank = operators.collect(one, None if first is None else first.rows, other, second.rows, ctx.rows)
         return grad, blank if ctx.needs_input_grad[1] else None, None, None
 
 

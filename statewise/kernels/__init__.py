@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from statewise.lazy import lazy_imports
 
 if TYPE_CHECKING:
-    from statewise.kernels.status import TritonStatus, load_triton, traced, transformed
+    from statewise.kernels.status import TritonStatus, batched, load_triton, traced, transformed
 
-__all__ = ["TritonStatus", "load_triton", "traced", "transformed"]
+__all__ = ["TritonStatus", "batched", "load_triton", "traced", "transformed"]
 
 lazy_imports(__name__)

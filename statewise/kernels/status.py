@@ -41,6 +41,15 @@ def transformed() -> bool:
     return bool(torch._C._are_functorch_transforms_active())
 
 
+def batched(*tensors: torch.Tensor) -> bool:
+    """Whether a tensor stands for many, as a gradient does under ``torch.vmap`` or ``is_grads_batched=True``.
+
+    >>> batched(torch.ones(2))
+    False
+    """
+    return transformed() or any(map(torch._C._functorch.is_legacy_batchedtensor, tensors))
+
+
 def traced() -> bool:
     """Whether torch records operators instead of running them: its compiler, or a mode such as ``FakeTensorMode``.
 

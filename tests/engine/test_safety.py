@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import statewise
 from statewise import LSTM, Centroids, Draws, Noise, Pairing, ThroughTimeMix, Zoneout
+from statewise.engine import project
 from statewise.errors import ArgumentError, LengthError, ShapeError
 from statewise.native import load_native
 from statewise.transforms import StateChange, StateTransform
@@ -35,6 +36,23 @@ def test_a_weight_of_another_shape_is_refused(name: str) -> None:
     weights = {**dict(layer.named_parameters()), name: torch.randn_like(layer.get_parameter(name)[:8])}
     with pytest.raises(ShapeError, match="LSTM"):
         torch.func.functional_call(layer, weights, (torch.randn(2, 2, 3),))
+    pairing = Pairing(torch.tensor([1, 0]), torch.tensor([0.3, 0.8]), layer=0)
+    with pytest.raises((ShapeError, RuntimeError)):
+        torch.func.functional_call(layer, weights, (torch.randn(2, 2, 3),), {"pairing": pairing})
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias"),
+    [((5, 3), None), ((5, 4), (4,)), ((5, 4), (6,))],
+)
+def test_a_product_that_does_not_fit_is_refused(weight: tuple[int, ...], bias: tuple[int, ...] | None) -> None:
+    with pytest.raises(RuntimeError):
+        project(torch.randn(7, 4), torch.randn(weight), None if bias is None else torch.randn(bias))
+
+
+def test_a_product_of_two_dtypes_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="dtype"):
+        project(torch.randn(7, 4), torch.randn(5, 4, dtype=torch.float64), None)
 
 
 @pytest.mark.parametrize(

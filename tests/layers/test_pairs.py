@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,6 +92,29 @@ def test_replicas_mix_as_each_does_alone() -> None:
         layer(packed, pairing=pairing)[0].data.square().sum().backward()
         for name, parameter in layer.named_parameters():
             torch.testing.assert_close(together[name][place], parameter.grad, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("lengths", [(4, 4), (4, 2)])
+def test_gradients_through_pairs_may_be_recorded_and_asked_for_many_at_a_time(lengths: tuple[int, ...]) -> None:
+    """With ``create_graph=True``, and under ``torch.vmap``."""
+    pairing = Pairing(torch.tensor([1, 0]), torch.tensor([0.9, 0.5]), layer=0)
+    inputs = pack_padded_sequence(torch.randn(4, 2, 3), torch.tensor(lengths), enforce_sorted=False)
+    found = []
+    for engine in ("auto", "reference"):
+        torch.manual_seed(0)
+        layer = LSTM(3, 4, engine=engine)
+        output = layer(inputs, pairing=pairing)[0].data
+        leaves = list(layer.parameters())
+
+        def back(gradient: torch.Tensor, output: Any = output, leaves: Any = leaves) -> Any:
+            return torch.autograd.grad(output, leaves, gradient, retain_graph=True)
+
+        many = torch.stack([torch.ones_like(output), torch.linspace(0, 1, output.numel()).view_as(output)])
+        recorded = torch.autograd.grad(output.sum(), leaves, create_graph=True)
+        found.append((recorded, back(many[0]), vmap(back)(many)))
+    torch.testing.assert_close(*found)
+    torch.testing.assert_close(found[0][0], found[0][1])
+    torch.testing.assert_close([each[0] for each in found[0][2]], list(found[0][1]))
 
 
 @pytest.mark.skipif(not load_native().available, reason="needs the kernel")
