@@ -2,8 +2,8 @@
 
 Everything is a function of a program (what is known before it runs) and a flat row of tensors, forward and back, and
 nothing that forward leaves is used up. So autograd, ``torch.func`` and ``torch.compile`` see the same two functions:
-autograd and ``torch.func`` by :class:`_Recurrence`, ``torch.compile`` and ``torch.export`` by the operators
-``statewise::recurrence`` and ``statewise::recurrence_backward``. Under ``vmap`` the replicas become the first dimension
+autograd and ``torch.func`` by :class:`_Recurrence`, ``torch.compile`` and ``torch.export`` by the operators of
+``torch.library`` in :mod:`statewise.engine.operators`. Under ``vmap`` the replicas become the first dimension
 of every tensor; what they share has a stride of 0 there, and is not copied.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,41 +20,19 @@ from torch import Tensor
 from torch._C import _functorch
 from torch.nn import Parameter
 
-from statewise.cells import (
-    Cell,
-    GRUCell,
-    LSTMCell,
-    MGUCell,
-    PeepholeLSTMCell,
-    RACCell,
-    ResetBeforeGRUCell,
-    RNNCell,
-)
-from statewise.engine.operands import Operands, facts_of, operands_of
+from statewise.cells import MGUCell, ResetBeforeGRUCell
+from statewise.engine.operands import Operands, operands_of
+from statewise.engine.program import CELLS, CENTROIDS, ZONEOUT, Program, program_of
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError, SecondDerivativeError
 from statewise.kernels import traced, transformed
 from statewise.native import NativeStatus, library
-from statewise.transforms import Centroids, Noise, StateTransform, Zoneout
+from statewise.transforms import Centroids, Noise, Zoneout
 from statewise.transforms.centroids import SIMILARITIES, centroids_gradient
 
-# The numbers by which the kernel knows cells, activations and transforms.
-CELLS: dict[type[Cell], int] = {
-    RNNCell: 0,
-    LSTMCell: 1,
-    PeepholeLSTMCell: 2,
-    GRUCell: 3,
-    ResetBeforeGRUCell: 4,
-    MGUCell: 5,
-    RACCell: 6,
-}
-ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity", "modrelu")
-_MULTIPLY, _ADD, _ZONEOUT, _CENTROIDS = range(4)
-_BLOCKS = (1, 4, 4, 3, 3, 2, 1)
-_WORD = 9  # integers for each transform
 _FIELDS = [entry.name for entry in dataclasses.fields(Operands)]
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
-_REMEDY = "Build the layer with engine='reference', which autograd can differentiate in every way."
+REMEDY = "Build the layer with engine='reference', which autograd can differentiate in every way."
 _RESULTS = 3  # states, final state, final memory, before what only the way back reads
 
 
@@ -83,105 +61,6 @@ def _why_not_transformed() -> str | None:
     return "inside torch.func's gradients it has first derivatives only" if kinds.count(known.Grad) > 1 else None
 
 
-@dataclass(frozen=True)
-class Program:
-    """All of a recurrence but its numbers, as the kernel reads it.
-
-    Attributes:
-        mask_constant, coefficients_constant: whether these are constant in time.
-        memory_changes: whether the memory after a step is another than the cell's.
-        keep: whether the way back may come, or somebody looks; without it only states are written.
-        record: whether the probabilities of centroids are to be seen.
-        replicas: how many come first in every tensor; 0 for one network, and no such dimension.
-        batch_sizes: of each step; empty where all sequences are equally long.
-        chain: for each transform its kind, whether it draws, whether that is constant in time, and of centroids their
-            number, similarity, whether the choice is hard, and whether its gradient is soft.
-        numbers: for each transform of centroids 1 / temperature and the sharpness, else zeros.
-    """
-
-    cell: int
-    activation: int
-    reverse: bool
-    start_at_one: bool
-    mask_constant: bool
-    coefficients_constant: bool
-    memory_changes: bool
-    keep: bool
-    record: bool
-    replicas: int
-    batch_sizes: tuple[int, ...]
-    chain: tuple[tuple[int, ...], ...]
-    numbers: tuple[float, ...]
-
-    @property
-    def blocks(self) -> int:
-        """Number of gates, as the weights have them."""
-        return _BLOCKS[self.cell]
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether the cell carries a memory."""
-        return self.cell in (1, 2)
-
-    @property
-    def apart(self) -> bool:
-        """Whether the product of the last block is kept apart from the input term."""
-        return self.cell in (3, 6)
-
-    @property
-    def gated(self) -> bool:
-        """Whether a product takes the gated state."""
-        return self.cell in (4, 5)
-
-    def encoded(self) -> tuple[list[int], list[float], list[int]]:
-        """What the operators of ``torch.library`` take, undone by :meth:`of`; their autograd takes no empty list."""
-        head = [self.cell, self.activation, self.reverse, self.start_at_one, self.mask_constant]
-        head += [self.coefficients_constant, self.memory_changes, self.keep, self.record, self.replicas]
-        words = [number for word in self.chain for number in word]
-        return [*map(int, head), *words], [0.0, *self.numbers], [0, *self.batch_sizes]
-
-    @classmethod
-    def of(cls, integers: Sequence[int], numbers: Sequence[float], batch_sizes: Sequence[int]) -> Program:
-        """A program from the numbers that the operators have."""
-        cell, activation, *flags = integers[:10]
-        words = [tuple(integers[at : at + 7]) for at in range(10, len(integers), 7)]
-        rest = (tuple(batch_sizes[1:]), tuple(words), tuple(numbers[1:]))
-        return cls(cell, activation, *map(bool, flags[:-1]), flags[-1], *rest)  # type: ignore[arg-type, call-arg]
-
-
-def _program_of(call: Recurrence, *, keep: bool) -> Program:
-    facts = facts_of(call)
-    words, numbers = zip(*(_word(*entry) for entry in facts.chain), strict=True) if facts.chain else ((), ())
-    activation = ACTIVATIONS.index(facts.activation) if facts.activation else 0
-    return Program(
-        cell=CELLS[type(call.cell)],
-        activation=activation,
-        reverse=call.reverse,
-        start_at_one=call.start_at_one,
-        mask_constant=facts.mask is not None and facts.mask[2],
-        coefficients_constant=bool(facts.coefficients),
-        memory_changes=facts.memory_changes,
-        keep=keep,
-        record=call.record,
-        replicas=0,
-        batch_sizes=call.layout.uneven or (),
-        chain=words,
-        numbers=tuple(number for pair in numbers for number in pair),
-    )
-
-
-def _word(transform: StateTransform, constant: bool) -> tuple[tuple[int, ...], tuple[float, float]]:
-    """A transform as the kernel reads it, but for the places of its tensors."""
-    if isinstance(transform, Centroids):
-        similarity = SIMILARITIES.index(transform.similarity)
-        word = (_CENTROIDS, 1, 0, transform.k, similarity, int(transform.hard), int(transform.soft_gradient))
-        return word, (1 / transform.temperature, transform.sharpness)
-    kind = _ZONEOUT
-    if isinstance(transform, Noise):
-        kind = _MULTIPLY if transform.mode == "multiplicative" else _ADD
-    return (kind, 1, int(constant), 0, 0, 0, 0), (0.0, 0.0)
-
-
 def unroll(call: Recurrence) -> Unrolled:
     """Unroll a recurrence by the kernel; what is seen along the way carries no gradient."""
     if call.mixed is not None and call.input_term is None:
@@ -193,7 +72,7 @@ def unroll(call: Recurrence) -> Unrolled:
     row = operands.flat()
     # A transform may hide from here what it differentiates.
     learns = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in row)
-    program = _program_of(call, keep=learns or call.record or transformed())
+    program = program_of(call, keep=learns or call.record or transformed())
     if traced() or not all(map(_has_plain_memory, row)):
         present, there = [tensor is not None for tensor in row], [tensor for tensor in row if tensor is not None]
         *shown, kept = torch.ops.statewise.recurrence(there, present, *program.encoded())
@@ -217,7 +96,7 @@ def _unrolled(call: Recurrence, program: Program, operands: Operands, outputs: S
     final = final_memory if program.has_memory else None
     if not call.record:
         return Unrolled(states, final_state, final, None, (), None)
-    kept = _Kept.of(program, outputs[_RESULTS:])
+    kept = Kept.of(program, outputs[_RESULTS:])
     seen = kept.term
     if operands.coefficients is not None and kept.second is not None:
         weight = operands.coefficients
@@ -236,7 +115,7 @@ def _unrolled(call: Recurrence, program: Program, operands: Operands, outputs: S
 
 
 @dataclass
-class _Kept:
+class Kept:
     """What forward leaves for the way back, by name; None where the cell or the chain has no such thing."""
 
     term: Tensor
@@ -252,24 +131,24 @@ class _Kept:
     def sizes(program: Program, hidden: int, *, mixes: bool) -> dict[str, int]:
         """The widths of all that is kept, in their order."""
         width = program.blocks * hidden
-        found = {"term": width}
-        found |= {"memories": hidden} if program.has_memory else {}
-        found |= {"cell_memories": hidden} if program.memory_changes else {}
-        found |= {"apart": hidden} if program.apart else {}
-        found |= {"gated": hidden} if program.gated else {}
-        found |= {"second": width} if mixes else {}
-        counts = [word[3] for word in program.chain if word[0] == _CENTROIDS]
+        widths = {"term": width}
+        widths |= {"memories": hidden} if program.has_memory else {}
+        widths |= {"cell_memories": hidden} if program.memory_changes else {}
+        widths |= {"apart": hidden} if program.apart else {}
+        widths |= {"gated": hidden} if program.gated else {}
+        widths |= {"second": width} if mixes else {}
+        counts = [word[3] for word in program.chain if word[0] == CENTROIDS]
         for place, count in enumerate(counts):
-            found |= {f"before{place}": hidden, f"weights{place}": count, f"softmax{place}": count}
+            widths |= {f"before{place}": hidden, f"weights{place}": count, f"softmax{place}": count}
         if program.record and counts:
-            found["alpha"] = counts[-1]
-        return found
+            widths["alpha"] = counts[-1]
+        return widths
 
     @classmethod
-    def of(cls, program: Program, tensors: Sequence[Tensor]) -> _Kept:
+    def of(cls, program: Program, tensors: Sequence[Tensor]) -> Kept:
         """From the tensors in the order of :meth:`sizes`."""
         single = 1 + program.has_memory + program.memory_changes + program.apart + program.gated
-        count = sum(word[0] == _CENTROIDS for word in program.chain)
+        count = sum(word[0] == CENTROIDS for word in program.chain)
         mixes = len(tensors) - single - 3 * count - (program.record and count > 0) == 1
         source = iter(tensors)
 
@@ -369,20 +248,20 @@ class _Call:
         return library.unfilled((*self.lead, self.rows, width), self.given.weight_hh)
 
     def set_chain(self, centroids: Sequence[Sequence[Tensor | None]]) -> None:
-        """Tell the transforms; for those with centroids what the kernel leaves or finds."""
+        """Describe the transforms; for those with centroids where the kernel leaves and reads what it keeps."""
         arrays: list[Tensor | None] = []
         integers: list[int] = []
         program, source = self.program, iter(centroids)
         for place, (kind, _, constant, *rest) in enumerate(program.chain):
             drawn = [tensor for tensor in self.given.drawn[2 * place : 2 * place + 2] if tensor is not None]
             first, saved = len(arrays), -1
-            if kind == _CENTROIDS:
+            if kind == CENTROIDS:
                 arrays += [self.given.learnt[place], *drawn]
                 second, saved = first + 1 if drawn else -1, len(arrays)
                 arrays += next(source)
             else:
                 arrays += drawn
-                second = first + 1 if kind == _ZONEOUT else -1
+                second = first + 1 if kind == ZONEOUT else -1
             integers += [kind, first, second, constant, *rest, saved]
         flat = (ctypes.c_int64 * len(integers))(*integers)
         numbers = (ctypes.c_double * len(program.numbers))(*program.numbers)
@@ -394,15 +273,15 @@ class _Call:
         structure.arrays = ctypes.addressof(pointers)
 
 
-def _forward(program: Program, row: Sequence[Tensor | None]) -> list[Tensor]:
-    """States, final state, final memory (empty without one); then what is kept."""
+def run_forward(program: Program, row: Sequence[Tensor | None]) -> list[Tensor]:
+    """States, final state, final memory (empty without one), then what is kept, from the operands in their order."""
     call = _Call(program, Operands.of(len(program.chain), iter(row)))
     given = call.given
-    sizes = _Kept.sizes(program, call.hidden, mixes=given.second_term is not None) if program.keep else {}
+    sizes = Kept.sizes(program, call.hidden, mixes=given.second_term is not None) if program.keep else {}
     tensors = {name: call.rows_of(width) for name, width in sizes.items()}
-    count = sum(word[0] == _CENTROIDS for word in program.chain)
-    rooms = [[tensors.get(f"{part}{place}") for part in ("before", "weights", "softmax")] for place in range(count)]
-    call.set_chain([[*room, tensors.get("alpha") if place == count - 1 else None] for place, room in enumerate(rooms)])
+    count = sum(word[0] == CENTROIDS for word in program.chain)
+    parts = [[tensors.get(f"{part}{place}") for part in ("before", "weights", "softmax")] for place in range(count)]
+    call.set_chain([[*part, tensors.get("alpha") if place == count - 1 else None] for place, part in enumerate(parts)])
     states = library.roomy((*call.lead, call.rows, call.hidden), given.weight_hh)
     state = given.initial_state.clone(memory_format=torch.contiguous_format)
     memory = state.new_empty(0) if given.initial_memory is None else _copy(given.initial_memory)
@@ -417,7 +296,7 @@ def _copy(tensor: Tensor) -> Tensor:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def _backward(
+def run_backward(
     program: Program,
     row: Sequence[Tensor | None],
     states: Tensor,
@@ -436,12 +315,12 @@ def _backward(
         needed: for each of the row whether its gradient is wanted.
     """
     call = _Call(program, Operands.of(len(program.chain), iter(row)))
-    kept, given, hidden = _Kept.of(program, kept_row), call.given, call.hidden
+    kept, given, hidden = Kept.of(program, kept_row), call.given, call.hidden
     wanted = {name: needed[place] for name, place in _PLACES.items() if name not in ("learnt", "drawn")}
     like, width = given.weight_hh, program.blocks * hidden
-    rooms = [(*room, None, call.rows_of(hidden), call.rows_of(room[1].shape[-1])) for room in kept.centroids]
-    call.set_chain(rooms)
-    of_states, of_final, of_memory = (None if grad is None else grad.contiguous() for grad in grads)
+    parts = [(*part, None, call.rows_of(hidden), call.rows_of(part[1].shape[-1])) for part in kept.centroids]
+    call.set_chain(parts)
+    of_states, of_final, of_memory = (None if grad is None else grad.resolve_neg().contiguous() for grad in grads)
     state = torch.zeros_like(given.initial_state, memory_format=torch.contiguous_format)
     memory = None
     if program.has_memory:
@@ -483,38 +362,38 @@ def _backward(
         # Where a product is kept apart, its part of the sums takes the last block's place.
         own["bias_ih"] = bias[..., :width].contiguous()
         own["bias_hh"] = torch.cat((bias[..., : width - hidden], bias[..., -hidden:]), dim=-1)
-    found: list[Tensor | None] = [None] * len(needed)
+    gradients: list[Tensor | None] = [None] * len(needed)
     for name, grad in own.items():
-        found[_PLACES[name]] = grad if wanted[name] else None
-    _add_learnt(program, given, rooms, found, needed)
-    return found
+        gradients[_PLACES[name]] = grad if wanted[name] else None
+    _add_learnt(program, given, parts, gradients, needed)
+    return gradients
 
 
 def _add_learnt(
     program: Program,
     given: Operands,
-    rooms: Sequence[tuple[Tensor | None, ...]],
-    found: list[Tensor | None],
+    parts: Sequence[tuple[Tensor | None, ...]],
+    gradients: list[Tensor | None],
     needed: Sequence[bool],
 ) -> None:
     """Put the gradients of the centroids into the row."""
-    places = [place for place, word in enumerate(program.chain) if word[0] == _CENTROIDS]
-    for place, (before, weights, _, _, after, slope) in zip(places, rooms, strict=True):
+    places = [place for place, word in enumerate(program.chain) if word[0] == CENTROIDS]
+    for place, (before, weights, _, _, after, slope) in zip(places, parts, strict=True):
         at, centroids = _PLACES["learnt"] + place, given.learnt[place]
         if not needed[at]:
             continue
         assert centroids is not None and before is not None and weights is not None
         assert after is not None and slope is not None
         *_, similarity, _, soft = program.chain[place]
-        each = (centroids, before, weights, after, slope)
+        tensors = (centroids, before, weights, after, slope)
         if not program.replicas:
-            found[at] = centroids_gradient(*each, soft=bool(soft), similarity=SIMILARITIES[similarity])
+            gradients[at] = centroids_gradient(*tensors, soft=bool(soft), similarity=SIMILARITIES[similarity])
             continue
         # One replica after the other: products of many small matrices are slow.
-        found[at] = torch.stack(
+        gradients[at] = torch.stack(
             [
                 centroids_gradient(*one, soft=bool(soft), similarity=SIMILARITIES[similarity])
-                for one in zip(*each, strict=True)
+                for one in zip(*tensors, strict=True)
             ]
         )
 
@@ -524,7 +403,7 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     def forward(program: Program, *row: Tensor | None) -> tuple[Tensor, ...]:
-        return tuple(_forward(program, row))
+        return tuple(run_forward(program, row))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -539,20 +418,22 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
         needed, program = tuple(map(bool, ctx.needs_input_grad[1:])), ctx.program
-        _refuse_drawn(program, needed)
+        refuse_drawn(program, needed)
         if any(grad is not None and _functorch.is_legacy_batchedtensor(grad) for grad in grads):
             raise EngineError(
                 where="statewise cpu engine",
                 got="several gradients at once, as by is_grads_batched=True or vectorize=True",
                 wanted="one, or torch.func.vmap over torch.func.vjp",
-                remedy=_REMEDY,
+                remedy=REMEDY,
             )
         saved, count = ctx.saved_tensors, len(needed)
         given = (*saved, *grads[:_RESULTS])
         if torch.is_grad_enabled() or transformed():
             return None, *_Back.apply(program, needed, *given)  # type: ignore[no-untyped-call]
         with torch.autocast("cpu", enabled=False):
-            return None, *_backward(program, saved[:count], saved[count], saved[count + 1 :], grads[:_RESULTS], needed)
+            return None, *run_backward(
+                program, saved[:count], saved[count], saved[count + 1 :], grads[:_RESULTS], needed
+            )
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], program: Program, *row: Tensor | None) -> tuple[Any, Any]:
@@ -565,7 +446,7 @@ class _Eager(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, program: Program, *row: Tensor | None) -> tuple[Tensor, ...]:
-        output = tuple(_forward(program, row))
+        output = tuple(run_forward(program, row))
         _Recurrence.setup_context(ctx, (program, *row), output)
         return output
 
@@ -581,7 +462,7 @@ class _Back(torch.autograd.Function):
         row, (states, *kept), grads = tensors[:count], tensors[count:-_RESULTS], tensors[-_RESULTS:]
         assert states is not None
         with torch.autocast("cpu", enabled=False):
-            return tuple(_backward(program, row, states, kept, grads, needed))  # type: ignore[arg-type]
+            return tuple(run_backward(program, row, states, kept, grads, needed))  # type: ignore[arg-type]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -589,7 +470,7 @@ class _Back(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        raise SecondDerivativeError.asked("statewise cpu engine", _REMEDY)
+        raise SecondDerivativeError.asked("statewise cpu engine", REMEDY)
 
     @staticmethod
     def vmap(
@@ -599,14 +480,15 @@ class _Back(torch.autograd.Function):
         return _split(program, info.batch_size, _Back.apply(many, needed, *wide))  # type: ignore[no-untyped-call]
 
 
-def _refuse_drawn(program: Program, needed: Sequence[bool]) -> None:
+def refuse_drawn(program: Program, needed: Sequence[bool]) -> None:
+    """Raise an error where the gradient of a mask, a coefficient or another draw is wanted."""
     drawn = _PLACES["learnt"] + len(program.chain)
     if needed[_PLACES["mask"]] or needed[_PLACES["coefficients"]] or any(needed[drawn:]):
         raise EngineError(
             where="statewise cpu engine",
             got="a request for gradients of what was drawn",
             wanted="gradients of inputs, weights and states",
-            remedy=_REMEDY,
+            remedy=REMEDY,
         )
 
 
@@ -614,14 +496,14 @@ def _batched(
     program: Program, count: int, dims: Sequence[int | None], tensors: Sequence[Tensor | None]
 ) -> tuple[Program, list[Tensor | None]]:
     """The program for so many times as many replicas, and its tensors; what they share is shared by a view."""
-    found: list[Tensor | None] = []
+    wide_tensors: list[Tensor | None] = []
     for tensor, dim in zip(tensors, dims, strict=True):
         if tensor is None:
-            found.append(None)
+            wide_tensors.append(None)
             continue
         wide = tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-        found.append(wide.flatten(0, 1) if program.replicas else wide)
-    return dataclasses.replace(program, replicas=count * (program.replicas or 1)), found
+        wide_tensors.append(wide.flatten(0, 1) if program.replicas else wide)
+    return dataclasses.replace(program, replicas=count * (program.replicas or 1)), wide_tensors
 
 
 def _split(program: Program, count: int, tensors: Sequence[Tensor | None]) -> tuple[Any, Any]:
@@ -631,100 +513,3 @@ def _split(program: Program, count: int, tensors: Sequence[Tensor | None]) -> tu
             None if t is None else t.unflatten(0, (count, program.replicas)) if t.numel() else t for t in tensors
         ]
     return tuple(tensors), tuple(None if tensor is None or not tensor.numel() else 0 for tensor in tensors)
-
-
-def _shapes(program: Program, row: Sequence[Tensor | None]) -> Iterator[Tensor]:
-    """Unfilled tensors like those that forward gives, for torch's compiler."""
-    given = Operands.of(len(program.chain), iter(row))
-    source = given.inputs if given.input_term is None else given.input_term
-    assert source is not None
-    lead, like, hidden = given.weight_hh.shape[:-2], given.weight_hh, given.weight_hh.shape[-1]
-    rows = source.shape[-2]
-    yield like.new_empty(*lead, rows, hidden)
-    yield like.new_empty(given.initial_state.shape)
-    yield like.new_empty(0 if given.initial_memory is None else given.initial_memory.shape)
-    if program.keep:
-        for width in _Kept.sizes(program, hidden, mixes=given.second_term is not None).values():
-            yield like.new_empty(*lead, rows, width)
-
-
-# Autograd looks for tensors in lists that have nothing else, so operators get those that are there, and which they are.
-_NUMBERS = "bool[] present, int[] integers, float[] numbers, int[] batch_sizes"
-
-
-def _row(tensors: Sequence[Tensor], present: Sequence[bool]) -> list[Tensor | None]:
-    source = iter(tensors)
-    return [next(source) if there else None for there in present]
-
-
-def _operate(tensors: Sequence[Tensor], *numbers: Any) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-    present, *rest = numbers
-    states, state, memory, *kept = _forward(Program.of(*rest), _row(tensors, present))
-    return states, state, memory, kept
-
-
-def _operate_in_sizes(tensors: Sequence[Tensor], *numbers: Any) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-    present, *rest = numbers
-    states, state, memory, *kept = _shapes(Program.of(*rest), _row(tensors, present))
-    return states, state, memory, kept
-
-
-def _operate_back(
-    tensors: Sequence[Tensor],
-    states: Tensor,
-    kept: Sequence[Tensor],
-    grads: Sequence[Tensor | None],
-    needed: Sequence[bool],
-    *numbers: Any,
-) -> list[Tensor]:
-    """The gradients of the tensors; an operator gives tensors only, so those that nobody wants are empty."""
-    present, *rest = numbers
-    wanted = iter(needed)
-    all_needed = [there and next(wanted) for there in present]
-    with torch.autocast("cpu", enabled=False):
-        found = _backward(Program.of(*rest), _row(tensors, present), states, kept, grads, all_needed)
-    given = [grad for grad, there in zip(found, present, strict=True) if there]
-    return [states.new_empty(0) if grad is None else grad for grad in given]
-
-
-def _operate_back_in_sizes(
-    tensors: Sequence[Tensor], states: Tensor, kept: Any, grads: Any, needed: Sequence[bool], *numbers: Any
-) -> list[Tensor]:
-    return [states.new_empty(each.shape if wanted else 0) for each, wanted in zip(tensors, needed, strict=True)]
-
-
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    tensors, *ctx.numbers = inputs
-    ctx.set_materialize_grads(False)
-    ctx.count = len(tensors)
-    ctx.save_for_backward(*tensors, output[0], *output[3])
-
-
-def _differentiate(ctx: Any, states: Tensor | None, final: Tensor | None, memory: Tensor | None, kept: Any) -> Any:
-    saved, needed = ctx.saved_tensors, list(map(bool, ctx.needs_input_grad[0]))
-    present, *rest = ctx.numbers
-    wanted = iter(needed)
-    _refuse_drawn(Program.of(*rest), [there and next(wanted) for there in present])
-    own, (given, *left) = saved[: ctx.count], saved[ctx.count :]
-    grads = [states, final, memory]
-    found = torch.ops.statewise.recurrence_backward(own, given, left, grads, needed, *ctx.numbers)
-    return [grad if there else None for grad, there in zip(found, needed, strict=True)], None, None, None, None
-
-
-def _refuse(ctx: Any, *grads: Any) -> Any:
-    raise SecondDerivativeError.asked("statewise cpu engine", _REMEDY)
-
-
-def _register() -> None:
-    schema = f"(Tensor[] tensors, {_NUMBERS}) -> (Tensor, Tensor, Tensor, Tensor[])"
-    options: dict[str, Any] = {"mutates_args": (), "device_types": "cpu"}
-    operator = torch.library.custom_op("statewise::recurrence", _operate, schema=schema, **options)
-    operator.register_fake(_operate_in_sizes)
-    operator.register_autograd(_differentiate, setup_context=_save)
-    schema = f"(Tensor[] tensors, Tensor states, Tensor[] kept, Tensor?[] grads, bool[] needed, {_NUMBERS}) -> Tensor[]"
-    operator = torch.library.custom_op("statewise::recurrence_backward", _operate_back, schema=schema, **options)
-    operator.register_fake(_operate_back_in_sizes)
-    operator.register_autograd(_refuse)
-
-
-_register()

@@ -1,4 +1,4 @@
-"""A recurrence as the accelerator's engine sees it: what is known before it runs, and a flat row of tensors."""
+"""A recurrence as the compiled engines see it: what is known before it runs, and a flat row of tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from statewise.cells import (
 from statewise.engine.fitting import alike, check_weights, constant_in_time, fit, widths
 from statewise.engine.layout import Layout
 from statewise.engine.recurrence import Recurrence
-from statewise.transforms import Centroids, Noise, StateTransform, Zoneout
+from statewise.transforms import StateTransform, Zoneout
 
 # The names by which the kernels know the cells.
 CELLS: dict[type[Cell], str] = {
@@ -34,8 +34,6 @@ CELLS: dict[type[Cell], str] = {
     MGUCell: "mgu",
     RACCell: "rac",
 }
-TRANSFORMS = (Noise, Zoneout, Centroids)
-_TILE = 2**18  # so many numbers, both sizes rounded up to powers of two, are at most the 2**20 that Triton allows
 
 
 @dataclass(frozen=True)
@@ -154,22 +152,6 @@ _SINGLE = tuple(entry.name for entry in fields(Operands) if entry.name not in ("
 WEIGHT = _SINGLE.index("weight_hh")
 
 
-def why_not(call: Recurrence) -> str | None:
-    """The reason why no kernel can run a recurrence, or None if one can."""
-    if type(call.cell) not in CELLS:
-        return f"it has no code for the cell {call.cell.name}"
-    if call.mask is not None and not call.mask.on_projection and not call.mask.shared:
-        return "it has no code for recurrent dropout with a mask of the state for each gate"
-    if call.mixed is not None and type(call.cell) in (MGUCell, ResetBeforeGRUCell):
-        return f"it does not mix through time in the cell {call.cell.name}, which needs two products"
-    for step in call.chain:
-        if type(step.transform) not in TRANSFORMS:
-            return f"it has no code for {type(step.transform).__name__}"
-        if isinstance(step.transform, Centroids) and step.transform.k * call.hidden > _TILE:
-            return f"{step.transform.k} centroids of {call.hidden} units are more than a program can hold"
-    return None
-
-
 def facts_of(call: Recurrence, *, chained: bool = False) -> Facts:
     """All of a recurrence but its numbers."""
     mask, mixed = call.mask, call.mixed
@@ -211,32 +193,3 @@ def operands_of(call: Recurrence, *, chained: bool) -> Operands:
         learnt=[step.parameters[0] if step.parameters else None for step in call.chain],
         drawn=drawn,
     )
-
-
-def padded(tensor: Tensor, *sizes: int) -> Tensor:
-    """The tensor with zeros behind its last dimensions, up to these sizes; itself if it has them already."""
-    last = tensor.shape[-len(sizes) :]
-    if tuple(last) == sizes:
-        return tensor
-    wide = tensor.new_zeros(*tensor.shape[: -len(sizes)], *sizes)
-    inside: tuple[Any, ...] = (..., *(slice(0, size) for size in last))
-    wide[inside] = tensor
-    return wide
-
-
-def rounded(size: int, multiple: int) -> int:
-    """The next multiple.
-
-    >>> rounded(650, 16)
-    656
-    """
-    return -(-size // multiple) * multiple
-
-
-def power_of_two(size: int) -> int:
-    """The next one.
-
-    >>> power_of_two(650)
-    1024
-    """
-    return 1 << (size - 1).bit_length()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+import statewise.engine.operators  # noqa: F401 - torch.compile and torch.export need it registered
 from statewise.engine import cpu, device, reference
 from statewise.engine.recurrence import Recurrence, Unrolled
 from statewise.errors import EngineError

@@ -1,4 +1,4 @@
-"""The CPU kernel: compiled with the package, loaded at its first use, absent without harm."""
+"""The CPU kernel: compiled when the package is built, and absent without harm."""
 
 from typing import TYPE_CHECKING
 

@@ -169,19 +169,21 @@ def _first_line(text: str) -> str:
 def instruction_sets() -> list[str]:
     """The instruction sets of the kernel that this processor has, best first."""
     library = native()
-    found: list[str] = []
-    while name := library.sw_instruction_set_at(ctypes.c_int64(len(found))):
-        found.append(ctypes.string_at(name).decode())
-    return found
+    names: list[str] = []
+    while name := library.sw_instruction_set_at(ctypes.c_int64(len(names))):
+        names.append(ctypes.string_at(name).decode())
+    return names
 
 
 def _share_threads(library: Any) -> None:
     """Run on the threads of torch's own OpenMP, which are awake already and spin beside any others."""
-    folder = Path(torch.__file__).parent / "lib"
+    folder = Path(torch.__file__).parent
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_in_parallel")
-    for path in [*folder.glob("libgomp*.so*"), *folder.glob("libiomp5*.so*")]:
+    patterns = ("lib/libgomp*.so*", "lib/libiomp5*.so*", "lib/libomp*", "../torch.libs/libgomp*.so*")
+    # Last what the process has loaded for all, as torch does with the OpenMP of a distribution.
+    for path in [*(str(path) for pattern in patterns for path in sorted(folder.glob(pattern))), None]:
         try:
-            openmp = ctypes.CDLL(str(path))
+            openmp = ctypes.CDLL(path)
             library.sw_use_openmp(*(ctypes.cast(getattr(openmp, name), ctypes.c_void_p) for name in names))
         except (OSError, AttributeError):
             continue
@@ -198,7 +200,18 @@ def load_native() -> NativeStatus:
 
 
 def native() -> Any:
-    """The loaded library; only where :func:`load_native` says that it is available."""
+    """The loaded library.
+
+    Raises:
+        EngineError: if it is not available, as :func:`load_native` says; so for a graph that was exported elsewhere.
+    """
+    if _LIBRARY is None:
+        raise EngineError(
+            where="statewise cpu engine",
+            got=f"a call of the CPU kernel, where {_STATUS.reason.rpartition(';')[0]}",
+            wanted="a machine with the kernel",
+            remedy="Export or compile the model where it was built with engine='reference'.",
+        )
     return _LIBRARY
 
 
@@ -225,12 +238,15 @@ def pointer(tensor: Tensor | None) -> int | None:
     """
     if tensor is None or not tensor.numel():
         return None
-    address = tensor.data_ptr()
-    if not address:
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # it stands for several, as under vmap
+        address = 0
+    if not address or tensor.is_neg():
         raise EngineError(
             where="statewise cpu engine",
             got=f"a {type(tensor).__name__} without memory of its own",
-            wanted="a tensor whose numbers are in memory",
+            wanted="one whose numbers are in memory as they are",
             remedy="Build the layer or the head with engine='reference'.",
         )
     return address

@@ -20,10 +20,10 @@ from torch.utils.checkpoint import checkpoint
 
 from statewise import GRU, LSTM, RAC, Centroids, LockedDropout, Noise, RecurrentDropout, Zoneout
 from statewise.engine import cpu, plan
-from statewise.errors import ArgumentError, EngineError, LengthError
+from statewise.errors import ArgumentError, DtypeError, EngineError, LengthError
 from statewise.heads import CRF, Constraints
 from statewise.layers import base
-from statewise.native import NativeStatus, load_native, operators
+from statewise.native import NativeStatus, library, load_native, operators
 from statewise.transforms import streams
 
 pytestmark = [
@@ -206,8 +206,33 @@ def test_tensors_that_keep_their_numbers_elsewhere_go_through_the_operator() -> 
     torch.testing.assert_close((pair.a, pair.b), (layer(x)[0], layer(-x)[0]))
     torch.testing.assert_close(layer(torch._efficientzerotensor(5, 3, 4))[0], layer(torch.zeros(5, 3, 4))[0])
     torch.testing.assert_close(layer(torch._neg_view(x))[0], layer(-x)[0])
+    output, weights = layer(x)[0], list(layer.parameters())
+    negative, resolved = (
+        torch.autograd.grad(output, weights, gradient, retain_graph=True)
+        for gradient in (torch._neg_view(torch.ones_like(output)), -torch.ones_like(output))
+    )
+    torch.testing.assert_close(negative, resolved)
     with pytest.raises(EngineError, match=r"got a TwoTensor without memory of its own.*engine='reference'"):
         operators.multiply(TwoTensor(x[0], x[0]), torch.randn(2, 4), None, transpose=True)
+
+
+def test_gradients_asked_for_many_at_a_time_are_refused_by_name_where_the_kernel_has_no_such_form() -> None:
+    x, tags = torch.randn(5, 2, 3, requires_grad=True), torch.zeros(5, 2, dtype=torch.int64)
+    for result in (LSTM(3, 8)(x)[0], CRF(3).nll(x, tags)):
+        many = torch.stack([torch.ones_like(result), torch.zeros_like(result)])
+        with pytest.raises(EngineError, match="engine='reference'"):
+            torch.autograd.grad(result, x, many, is_grads_batched=True)
+
+
+def test_a_graph_that_was_exported_says_what_it_lacks_where_there_is_no_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = torch.randn(5, 3, 4)
+    graph = torch.export.export(Model(None), (x,)).module()
+    monkeypatch.setattr(library, "_LIBRARY", None)
+    monkeypatch.setattr(library, "_STATUS", NativeStatus(available=False, reason="it was not built: do; else"))
+    with pytest.raises(EngineError, match=r"where it was not built: do, wanted .*engine='reference'"):
+        graph(x)
 
 
 def test_tensors_without_memory_are_traced() -> None:
@@ -261,13 +286,13 @@ def test_a_compiled_crf_refuses_what_it_may_not_read() -> None:
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     """The programs and the operands of all passes from now on."""
     seen: list[tuple[Any, Any]] = []
-    forward = cpu._forward
+    forward = cpu.run_forward
 
     def watch(program: Any, row: Any) -> Any:
         seen.append((program, row))
         return forward(program, row)
 
-    monkeypatch.setattr(cpu, "_forward", watch)
+    monkeypatch.setattr(cpu, "run_forward", watch)
     return seen
 
 
@@ -293,6 +318,39 @@ def test_the_recurrence_passes_torchs_own_check_of_operators(chain: str, monkeyp
     grads = [torch.randn_like(each) for each in (states, final, memory)]
     given = (bare, states, kept, grads, [tensor.requires_grad for tensor in tensors], *numbers)
     opcheck(torch.ops.statewise.recurrence_backward.default, given)
+
+
+def test_an_operator_that_is_called_with_what_does_not_fit_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a saved program may do that was changed: what the kernel trusts is checked."""
+    program, row = captured(LSTM(4, 8, transforms=CHAINS["all"]), torch.randn(5, 3, 4), monkeypatch)
+    tensors = [tensor.detach() for tensor in row if tensor is not None]
+    present = [tensor is not None for tensor in row]
+    integers, numbers, _ = program.encoded()
+    forward, backward = torch.ops.statewise.recurrence, torch.ops.statewise.recurrence_backward
+    states, final, memory, kept = forward(tensors, present, integers, numbers, [0])
+    grads, needed = [torch.randn_like(each) for each in (states, final, memory)], [True] * (len(tensors) - 6)
+    needed += [False] * 6  # what was drawn has none
+
+    def changed(given: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+        for place, tensor in enumerate(given):
+            for other in (tensor[:-1], tensor[..., :-1], tensor.double()):
+                yield [*given[:place], other, *given[place + 1 :]]
+
+    refused = (ArgumentError, DtypeError)
+    for sizes in ([3] * 6, [3] * 4, [1, 2, 3, 3, 3, 3], [16, -1], [15]):
+        with pytest.raises(LengthError, match="batch_sizes"):
+            forward(tensors, present, integers, numbers, [0, *sizes])
+    for other in changed(tensors):
+        with pytest.raises(refused, match="statewise::recurrence"):
+            forward(other, present, integers, numbers, [0])
+        with pytest.raises(refused, match="statewise::recurrence"):
+            backward(other, states, kept, grads, needed, present, integers, numbers, [0])
+    for one, *rest in changed([states, *kept]):
+        with pytest.raises(refused, match="statewise::recurrence"):
+            backward(tensors, one, rest, grads, needed, present, integers, numbers, [0])
+    for other in changed(grads):
+        with pytest.raises(refused, match="statewise::recurrence"):
+            backward(tensors, states, kept, other, needed, present, integers, numbers, [0])
 
 
 def test_the_other_operators_pass_it_too() -> None:

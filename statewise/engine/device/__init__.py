@@ -6,10 +6,10 @@ from statewise.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from statewise.engine.device.form import Form, Machine
-    from statewise.engine.device.forms import candidates, choose_form, chunk_of, form_of
+    from statewise.engine.device.forms import candidates, choose_form, chunk_of, form_of, why_not
     from statewise.engine.device.together import unroll_together
     from statewise.engine.device.tuning import remember, trying
-    from statewise.engine.operands import facts_of, why_not
+    from statewise.engine.operands import facts_of
 
 __all__ = [
     "Form",

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statewise.engine.device.form import Form
+from statewise.engine.device.form import Form, padded, power_of_two
 from statewise.engine.device.walk import ROOMS, Walk, at_hand, launches_of
 from statewise.engine.layout import Layout, Turn
-from statewise.engine.operands import Facts, Operands, padded, power_of_two
+from statewise.engine.operands import Facts, Operands
 from statewise.transforms import Centroids
 
 

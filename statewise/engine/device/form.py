@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
+from torch import Tensor
 
 _SHARED_MEMORY = 232_448  # bytes that a program may have on compute capability 9.0
 _PROCESSORS = 132
@@ -54,3 +56,32 @@ def _machine(index: int) -> Machine:
     found = torch.cuda.get_device_properties(index)
     shared: int = getattr(found, "shared_memory_per_block_optin", _SHARED_MEMORY)
     return Machine(found.multi_processor_count, shared)
+
+
+def padded(tensor: Tensor, *sizes: int) -> Tensor:
+    """The tensor with zeros behind its last dimensions, up to these sizes; itself if it has them already."""
+    last = tensor.shape[-len(sizes) :]
+    if tuple(last) == sizes:
+        return tensor
+    wide = tensor.new_zeros(*tensor.shape[: -len(sizes)], *sizes)
+    inside: tuple[Any, ...] = (..., *(slice(0, size) for size in last))
+    wide[inside] = tensor
+    return wide
+
+
+def rounded(size: int, multiple: int) -> int:
+    """The next multiple.
+
+    >>> rounded(650, 16)
+    656
+    """
+    return -(-size // multiple) * multiple
+
+
+def power_of_two(size: int) -> int:
+    """The next one.
+
+    >>> power_of_two(650)
+    1024
+    """
+    return 1 << (size - 1).bit_length()

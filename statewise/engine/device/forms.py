@@ -6,15 +6,34 @@ from itertools import product
 
 import torch
 
-from statewise.engine.device.form import Form, Machine
+from statewise.cells import MGUCell, ResetBeforeGRUCell
+from statewise.engine.device.form import Form, Machine, power_of_two, rounded
 from statewise.engine.device.precision import tf32_allowed
 from statewise.engine.device.tuning import look_up, tried
-from statewise.engine.operands import Facts, facts_of, power_of_two, rounded
+from statewise.engine.operands import CELLS, Facts, facts_of
 from statewise.engine.recurrence import Recurrence
 from statewise.kernels.codes import PLANES
-from statewise.transforms import Centroids
+from statewise.transforms import Centroids, Noise, Zoneout
 
+_TRANSFORMS = (Noise, Zoneout, Centroids)
+_TILE = 2**18  # so many numbers, both sizes rounded up to powers of two, are at most the 2**20 that Triton allows
 _SCRATCH = 16_384  # bytes that a kernel needs beside its tiles, to move them about
+
+
+def why_not(call: Recurrence) -> str | None:
+    """The reason why no kernel can run a recurrence, or None if one can."""
+    if type(call.cell) not in CELLS:
+        return f"it has no code for the cell {call.cell.name}"
+    if call.mask is not None and not call.mask.on_projection and not call.mask.shared:
+        return "it has no code for recurrent dropout with a mask of the state for each gate"
+    if call.mixed is not None and type(call.cell) in (MGUCell, ResetBeforeGRUCell):
+        return f"it does not mix through time in the cell {call.cell.name}, which needs two products"
+    for step in call.chain:
+        if type(step.transform) not in _TRANSFORMS:
+            return f"it has no code for {type(step.transform).__name__}"
+        if isinstance(step.transform, Centroids) and step.transform.k * call.hidden > _TILE:
+            return f"{step.transform.k} centroids of {call.hidden} units are more than a program can hold"
+    return None
 
 
 def choose_form(facts: Facts, *, dtype: torch.dtype, replicas: int, machine: Machine, layers: int = 1) -> Form:

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from statewise.engine.device.form import Form
+from statewise.engine.device.form import Form, power_of_two
 from statewise.engine.device.precision import tf32_allowed
-from statewise.engine.operands import Facts, power_of_two
+from statewise.engine.operands import Facts
 from statewise.files import cache_roots
 from statewise.transforms import Centroids
 

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from statewise.engine.device.form import Form
+from statewise.engine.device.form import Form, power_of_two, rounded
 from statewise.engine.device.precision import tf32_allowed
 from statewise.engine.layout import Layout
-from statewise.engine.operands import Facts, Operands, power_of_two, rounded
+from statewise.engine.operands import Facts, Operands
 from statewise.kernels import codes, load_triton
 from statewise.kernels.launch import Launcher
 from statewise.transforms import Centroids, Noise, Zoneout
