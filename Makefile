@@ -22,9 +22,6 @@ TOOLS := $(VENV)/.installed-tools
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes, which share what the first has compiled.
 unexport PYTHONDONTWRITEBYTECODE
-# Types are checked and the documentation is built while the tests run.
-MAKEFLAGS += --jobs=2
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all quick-tests all-tests check lint types rooms docs bench constraints check-install \
@@ -36,9 +33,12 @@ help:  ## list the targets
 demo: $(CORE)  ## install, then learn, read, prove, measure and compare, and write report.html
 	@$(PY) -m statewise demo
 
-test: check quick-tests docs  ## install the tools, then run every check and every quick test
+# Types are checked and the documentation is built while the tests run; both are installed before.
+test: $(TOOLS)  ## install the tools, then run every check and every quick test
+	@$(MAKE) --no-print-directory --jobs=2 check quick-tests docs
 
-test-all: check all-tests docs  ## the same with the slow tests, more and new examples for each property
+test-all: $(TOOLS)  ## the same with the slow tests, more and new examples for each property
+	@$(MAKE) --no-print-directory --jobs=2 check all-tests docs
 
 quick-tests: $(TOOLS)
 	$(PYTEST) -m "not slow"
