@@ -8,6 +8,7 @@ compiled once for each instruction set of the compiler's target; when the librar
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import shlex
 import shutil
@@ -41,7 +42,7 @@ class BuildError(RuntimeError):
 def build(
     folder: Path = FOLDER, environ: Mapping[str, str] = os.environ, *, into: Path | None = None, platform: str = ""
 ) -> Path:
-    """Compile the kernel, unless a library is there that loads and is newer than its sources, and return the library.
+    """Compile the kernel, unless a library is there that loads and was made of these sources, and return the library.
 
     Args:
         folder: where the sources are.
@@ -54,13 +55,12 @@ def build(
         BuildError: if there is no compiler, it is for another processor than the platform's, or it failed.
     """
     library, why_not = (into or folder) / LIBRARY, (into or folder) / NOT_BUILT
-    sources = [*folder.glob("*.cpp"), *folder.glob("*.h"), Path(__file__)]
-    if library.exists() and library.stat().st_mtime >= max(source.stat().st_mtime for source in sources):
+    if library.exists():
         try:
-            ctypes.CDLL(str(library))
+            made_of = sources_of(ctypes.CDLL(str(library)))
         except OSError:  # damaged, or of another machine that shares this folder
-            pass
-        else:
+            made_of = ""
+        if made_of == fingerprint(folder):
             why_not.unlink(missing_ok=True)
             return library
     library.unlink(missing_ok=True)  # one of other sources must not serve when this fails
@@ -71,7 +71,8 @@ def build(
     sets = _INSTRUCTION_SETS.get(_machine(compiler), {"baseline": []})
     with tempfile.TemporaryDirectory(dir=into or folder) as scratch:
         builds = " ".join(f"SW_BUILD({name})" for name in sets)
-        commands = {"dispatch": [f"-DSW_BUILDS={builds}", str(folder / "dispatch.cpp")]}
+        known = [f"-DSW_BUILDS={builds}", f'-DSW_SOURCES="{fingerprint(folder)}"']
+        commands = {"dispatch": [*known, str(folder / "dispatch.cpp")]}
         commands |= {name: [*flags, str(folder / "kernel.cpp")] for name, flags in sets.items()}
         objects = [f"{scratch}/{name}.o" for name in commands]
         _run_all(
@@ -85,6 +86,25 @@ def build(
         made.replace(library)
     why_not.unlink(missing_ok=True)
     return library
+
+
+def fingerprint(folder: Path = FOLDER) -> str:
+    """What the sources are, and how they are compiled, in one word; empty where there are none."""
+    sources = sorted([*folder.glob("*.cpp"), *folder.glob("*.h")])
+    if not sources:
+        return ""
+    contents = [source.name.encode() + b"\n" + source.read_bytes() for source in [*sources, Path(__file__)]]
+    return hashlib.sha256(b"\n".join(contents)).hexdigest()
+
+
+def sources_of(library: ctypes.CDLL) -> str:
+    """The fingerprint of the sources that a library was made of; empty if it does not say."""
+    try:
+        sources = library.sw_sources
+    except AttributeError:
+        return ""
+    sources.restype = ctypes.c_char_p
+    return bytes(sources()).decode()
 
 
 def _find_compiler(environ: Mapping[str, str]) -> list[str]:

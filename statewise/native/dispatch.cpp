@@ -155,6 +155,8 @@ Kept& kept() {
 
 int64_t sw_version(void) { return SW_VERSION; }
 
+const char* sw_sources(void) { return SW_SOURCES; }
+
 void sw_sizes(int64_t* to) {
     const size_t sizes[] = {sizeof(sw_recurrence), sizeof(sw_crf),  sizeof(sw_readout),
                             sizeof(sw_fill),       sizeof(sw_product), sizeof(sw_deal)};

@@ -107,6 +107,8 @@ typedef struct {
 } sw_deal;
 
 SW_PUBLIC int64_t sw_version(void);
+// The fingerprint of the sources that this was made of, as build.py has it.
+SW_PUBLIC const char* sw_sources(void);
 // The sizes of the structures above, in their order, for callers to compare with their own.
 SW_PUBLIC void sw_sizes(int64_t* to);
 // The instruction set in use, null if this processor has none of them, and one after the other those that it has, best

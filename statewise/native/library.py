@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from statewise.errors import EngineError
-from statewise.native.build import FOLDER, LIBRARY, NOT_BUILT
+from statewise.native.build import FOLDER, LIBRARY, NOT_BUILT, fingerprint, sources_of
 
 VERSION = 1  # SW_VERSION in interface.h
 _INSTEAD = "the plain loop serves instead"
@@ -157,6 +157,8 @@ def _why_not(library: Any) -> str:
         fits = False
     if not fits:
         return "the CPU kernel is of another version of statewise"
+    if fingerprint() not in ("", sources_of(library)):
+        return "the CPU kernel was made of other sources than those beside it, which have changed since"
     if not library.sw_instruction_set_at(ctypes.c_int64(0)):
         return "this processor has none of the instruction sets for which the CPU kernel is built (AVX2, AVX-512)"
     return ""
