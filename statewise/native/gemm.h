@@ -23,6 +23,10 @@ constexpr int kPanelVectors = 2;
 // Two vectors of B and one broadcast of A stay in registers beside the block of C.
 constexpr int kRowsMax = (kRegisters - 4) / kPanelVectors > 12 ? 12 : (kRegisters - 4) / kPanelVectors;
 constexpr int64_t kChunkBlocks = 8;
+// So many columns behind the last whole panel, at most, would leave most lanes of a vector idle: there the lanes run along
+// the other dimensions. 0: no vector is that wide.
+template <class T>
+constexpr int64_t kFew = Vec<T>::width >= 8 ? 4 : 0;
 
 namespace detail {
 
@@ -76,7 +80,8 @@ inline void transpose_tile(const T* from, int64_t ldf, int64_t rows, int64_t ste
 
 }  // namespace detail
 
-// A K x N matrix in panels of kPanel columns; the last panel is padded with zeros.
+// A K x N matrix in panels of kPanel columns; the last panel is padded with zeros, or, if its columns are few, it is turned:
+// kFew rows of K, those behind the columns not read.
 template <class T>
 class Packed {
 public:
@@ -114,6 +119,10 @@ public:
             T* to = data_ + p * kPanel * k_;
             const T* from = u + p * kPanel * ldu;
             const int64_t width = columns(p);
+            if (few(p)) {
+                for (int64_t j = 0; j < width; ++j) std::copy(from + j * ldu, from + j * ldu + k_, to + j * k_);
+                continue;
+            }
             for (int64_t k = 0; k < k_; k += kTile) {
                 const int64_t steps = std::min(kTile, k_ - k);
                 for (int64_t j = 0; j < kPanel; j += kTile) {
@@ -127,6 +136,12 @@ public:
         for (int64_t p = panel_begin; p < panel_end; ++p) {
             T* to = data_ + p * kPanel * k_;
             const int64_t width = columns(p);
+            if (few(p)) {
+                for (int64_t k = 0; k < k_; ++k) {
+                    for (int64_t j = 0; j < width; ++j) to[j * k_ + k] = b[k * ldb + p * kPanel + j];
+                }
+                continue;
+            }
             for (int64_t k = 0; k < k_; ++k, to += kPanel) {
                 std::memcpy(to, b + k * ldb + p * kPanel, size_t(width) * sizeof(T));
                 std::fill(to + width, to + kPanel, T(0));
@@ -139,6 +154,7 @@ public:
     int64_t panels() const { return panels_for(n_); }
     // How many columns of panel p are not padding.
     int64_t columns(int64_t p) const { return std::min(kPanel, n_ - p * kPanel); }
+    bool few(int64_t p) const { return columns(p) <= kFew<T>; }
     const T* panel(int64_t p) const { return data_ + p * kPanel * k_; }
 
 private:
@@ -232,6 +248,109 @@ inline void multiply_panel(int rows, Block<T> block) {
     }
 }
 
+template <class T>
+inline T sum_of(const typename Vec<T>::type& value) {
+    T lanes[Vec<T>::width];
+    Vec<T>::store(lanes, value);
+    for (int64_t half = Vec<T>::width / 2; half > 0; half /= 2) {
+        for (int64_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    }
+    return lanes[0];
+}
+
+// Rows x columns of C (+)= A B for few columns, which lie turned in B; the lanes run along K.
+template <class T, int Rows>
+__attribute__((noinline)) void multiply_few_rows(const Block<T>& block) {
+    using Lanes = Vec<T>;
+    using V = typename Lanes::type;
+    constexpr int kColumns = 4;
+    const int64_t k = block.k, lda = block.lda;
+    // Of columns that are not there the last is taken again.
+    const T* b[kColumns];
+    for (int64_t j = 0; j < kColumns; ++j) b[j] = block.b + std::min(j, block.valid - 1) * k;
+    V sum[Rows][kColumns] = {};
+    const auto add = [&](auto load, int64_t step) {
+        V right[kColumns];
+#pragma GCC unroll 4
+        for (int j = 0; j < kColumns; ++j) right[j] = load(b[j] + step);
+#pragma GCC unroll 4
+        for (int i = 0; i < Rows; ++i) {
+            const V left = load(block.a + i * lda + step);
+#pragma GCC unroll 4
+            for (int j = 0; j < kColumns; ++j) sum[i][j] += left * right[j];
+        }
+    };
+    int64_t step = 0;
+    for (; step + Lanes::width <= k; step += Lanes::width) add([](const T* from) { return Lanes::load(from); }, step);
+    if (step < k) add([rest = k - step](const T* from) { return Lanes::load(from, rest); }, step);
+    for (int64_t i = 0; i < Rows; ++i) {
+        for (int64_t j = 0; j < block.valid; ++j) {
+            T& to = block.c[i * block.ldc + j];
+            to = sum_of<T>(sum[i][j]) + (block.accumulate ? to : T(0));
+        }
+    }
+}
+
+template <class T>
+inline void multiply_few(int64_t rows, Block<T> block) {
+    constexpr int kRows = kRegisters >= 32 ? 4 : 2;
+    for (; rows >= kRows; rows -= kRows, block.a += kRows * block.lda, block.c += kRows * block.ldc) {
+        multiply_few_rows<T, kRows>(block);
+    }
+    for (; rows > 0; --rows, block.a += block.lda, block.c += block.ldc) multiply_few_rows<T, 1>(block);
+}
+
+// The same of A^T B; the lanes run along the rows of C, which are the columns of A. Entry (k, j) of B is at
+// b[k * b_step + j * b_column].
+template <class T, int Vectors>
+__attribute__((noinline)) void multiply_few_columns_of(int64_t rows, const Block<T>& block, int64_t b_step,
+                                                       int64_t b_column) {
+    using Lanes = Vec<T>;
+    using V = typename Lanes::type;
+    constexpr int kColumns = 4;
+    V sum[Vectors][kColumns] = {};
+    const int64_t rest = rows - (Vectors - 1) * Lanes::width;
+    const auto add = [&](auto load_last) {
+        for (int64_t step = 0; step < block.k; ++step) {
+            const T *a = block.a + step * block.lda, *b = block.b + step * b_step;
+            V left[Vectors];
+#pragma GCC unroll 4
+            for (int v = 0; v + 1 < Vectors; ++v) left[v] = Lanes::load(a + v * Lanes::width);
+            left[Vectors - 1] = load_last(a + (Vectors - 1) * Lanes::width);
+#pragma GCC unroll 4
+            for (int j = 0; j < kColumns; ++j) {
+                const V right = Lanes::broadcast(b[std::min<int64_t>(j, block.valid - 1) * b_column]);
+#pragma GCC unroll 4
+                for (int v = 0; v < Vectors; ++v) sum[v][j] += left[v] * right;
+            }
+        }
+    };
+    if (rest == Lanes::width) add([](const T* from) { return Lanes::load(from); });
+    else add([rest](const T* from) { return Lanes::load(from, rest); });
+    for (int v = 0; v < Vectors; ++v) {
+        for (int64_t j = 0; j < block.valid; ++j) {
+            T lanes[Lanes::width];
+            Lanes::store(lanes, sum[v][j]);
+            for (int64_t lane = 0; lane < std::min(Lanes::width, rows - v * Lanes::width); ++lane) {
+                T& to = block.c[(v * Lanes::width + lane) * block.ldc + j];
+                to = lanes[lane] + (block.accumulate ? to : T(0));
+            }
+        }
+    }
+}
+
+template <class T>
+inline void multiply_few_turned(int64_t rows, Block<T> block, int64_t b_step, int64_t b_column) {
+    constexpr int kVectors = kRegisters >= 32 ? 4 : 2;
+    constexpr int64_t kRows = kVectors * Vec<T>::width;
+    for (; rows >= kRows; rows -= kRows, block.a += kRows, block.c += kRows * block.ldc) {
+        multiply_few_columns_of<T, kVectors>(kRows, block, b_step, b_column);
+    }
+    for (; rows > 0; rows -= Vec<T>::width, block.a += Vec<T>::width, block.c += Vec<T>::width * block.ldc) {
+        multiply_few_columns_of<T, 1>(std::min(rows, Vec<T>::width), block, b_step, b_column);
+    }
+}
+
 }  // namespace detail
 
 // C[:, columns of panels panel_begin .. panel_end) (+)= A B; A is m x B.k() and C is m x B.n(), both row-major.
@@ -247,6 +366,12 @@ inline void gemm(const T* a, int64_t lda, int64_t m, const Packed<T>& b, int64_t
         const int64_t chunk_end = std::min(chunk + kChunkBlocks, blocks);
         for (int64_t p = panel_begin; p < panel_end; ++p) {
             const int64_t column = p * Packed<T>::kPanel;
+            if (b.few(p)) {
+                const int64_t row = first_row(chunk);
+                detail::multiply_few<T>(first_row(chunk_end) - row, {a + row * lda, lda, b.k(), b.panel(p),
+                                                                     c + row * ldc + column, ldc, b.columns(p), accumulate});
+                continue;
+            }
             for (int64_t i = chunk; i < chunk_end; ++i) {
                 const int64_t row = first_row(i);
                 detail::multiply_panel<T>(int(first_row(i + 1) - row),
@@ -273,6 +398,12 @@ inline void gemm_turned(const T* a, int64_t lda, const T* b, int64_t ldb, int64_
         const int64_t from = k * chunk / chunks, depth = k * (chunk + 1) / chunks - from;
         for (int64_t column = 0; column < n; column += kPanel) {
             const int64_t width = std::min(kPanel, n - column);
+            if (width <= kFew<T>) {
+                const T* few = b + from * ldb + column;
+                detail::multiply_few_turned<T>(
+                    rows, {a + from * lda + row_begin, lda, depth, few, c + row_begin * ldc + column, ldc, width, true}, ldb, 1);
+                continue;
+            }
             for (int64_t step = 0; step < depth; ++step) {
                 T* to = buffer + step * kPanel;
                 const T* row = b + (from + step) * ldb + column;

@@ -161,6 +161,12 @@ private:
         gemm(grads, height_, r.classes, states, 0, states.panels(), sums.weight.data(), r.width, true);
         const int64_t blocks = (rows + kRowsMax - 1) / kRowsMax;
         for (int64_t p = 0; p < back_.panels(); ++p) {
+            if (back_.few(p)) {
+                T* to = r.grad_states + first * r.width + p * Packed<T>::kPanel;
+                detail::multiply_few_turned<T>(
+                    rows, {grads, height_, r.classes, back_.panel(p), to, r.width, back_.columns(p), false}, 1, r.classes);
+                continue;
+            }
             for (int64_t block = 0; block < blocks; ++block) {
                 const int64_t row = rows * block / blocks, next = rows * (block + 1) / blocks;
                 T* to = r.grad_states + (first + row) * r.width + p * Packed<T>::kPanel;

@@ -9,7 +9,7 @@
 
 #include "interface.h"
 
-enum { STEPS = 5, BATCH = 3, HIDDEN = 19, INPUT = 7, WIDTH = 4 * HIDDEN, ROWS = STEPS * BATCH };
+enum { STEPS = 5, BATCH = 3, HIDDEN = 35, INPUT = 34, WIDTH = 4 * HIDDEN, ROWS = STEPS * BATCH };
 
 static double inputs[ROWS * INPUT], weight_ih[WIDTH * INPUT], weight_hh[WIDTH * HIDDEN], bias[WIDTH];
 static double initial[BATCH * HIDDEN];

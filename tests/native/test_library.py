@@ -158,8 +158,8 @@ class TestInstructionSets:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
     def test_each_equals_the_reference(self, instruction_set: str, dtype: torch.dtype) -> None:
         assert ctypes.string_at(native().sw_instruction_set()).decode() == instruction_set
-        layer = LSTM(7, 19, 2, bidirectional=True, transforms=Noise("gaussian", 0.3), dtype=dtype)
-        x = torch.randn(6, 5, 7, dtype=dtype)
+        layer = LSTM(34, 35, 2, bidirectional=True, transforms=Noise("gaussian", 0.3), dtype=dtype)
+        x = torch.randn(6, 5, 34, dtype=dtype)
         draws = layer.draw(x)
         found = []
         for engine in ("cpu", "reference"):
