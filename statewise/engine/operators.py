@@ -5,7 +5,7 @@ A saved program may call them with anything, so here all that the kernel trusts 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,14 +17,15 @@ from statewise.engine.program import CENTROIDS, ZONEOUT, Program
 from statewise.errors import DtypeError, LengthError, SecondDerivativeError, ShapeError
 
 _NAME = "statewise::recurrence"
+_Entry = tuple[str, Tensor | None, tuple[int, ...] | None]  # a tensor's name, itself, and the shape that it must have
 
 
 def _shapes(program: Program, given: Operands) -> Iterator[tuple[int, ...]]:
     """The shapes of what forward gives: states, final state, final memory, and what it keeps."""
     lead, hidden, rows = given.weight_hh.shape[:-2], given.weight_hh.shape[-1], _rows(given)
     yield (*lead, rows, hidden)
-    yield given.initial_state.shape
-    yield (0,) if given.initial_memory is None else given.initial_memory.shape
+    yield tuple(given.initial_state.shape)
+    yield (0,) if given.initial_memory is None else tuple(given.initial_memory.shape)
     if program.keep:
         for width in Kept.sizes(program, hidden, mixes=given.second_term is not None).values():
             yield (*lead, rows, width)
@@ -45,59 +46,49 @@ def _check(program: Program, given: Operands) -> None:
     if not (fits if sizes else rows % max(1, batch) == 0):
         wanted = f"steps that have {rows} rows together, the longest first, of at most {batch} sequences"
         raise LengthError(where=f"{_NAME} batch_sizes", got=list(sizes), wanted=wanted)
-    entering = 0 if given.inputs is None else given.inputs.shape[-1]
-    extra = (3, hidden) if program.peephole else (hidden,) if program.modrelu else None
-    memory = (batch, hidden) if program.has_memory else None
-    mixes = given.second_term is not None
+    entering, extra = 0 if given.inputs is None else given.inputs.shape[-1], program.extra_rows
 
     def drawn(constant: bool, columns: int) -> tuple[int, int]:
         return (batch if constant else rows, columns)
 
-    wanted_shapes: dict[str, tuple[int, ...] | None] = {
-        "inputs": (rows, entering) if given.input_term is None else None,
-        "weight_ih": (width, entering) if given.inputs is not None else None,
-        "weight_hh": (width, hidden),
-        "initial_state": (batch, hidden),
-        "initial_memory": memory,
-        "extra": extra,
-        "second_term": (rows, width) if mixes else None,
-        "coefficients": drawn(program.coefficients_constant, 1) if mixes else None,
-    }
-    optional = {
-        "input_term": (rows, width),
-        "bias_ih": (width,),
-        "bias_hh": (width,),
-        "mask": drawn(program.mask_constant, hidden),
-    }
-    for name, shape in optional.items():
-        wanted_shapes[name] = None if getattr(given, name) is None else shape
-    tensors: dict[str, Tensor | None] = {name: getattr(given, name) for name in wanted_shapes}
+    def if_given(tensor: Tensor | None, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        return None if tensor is None else shape
+
+    entries: list[_Entry] = [
+        ("inputs", given.inputs, None if given.input_term is not None else (rows, entering)),
+        ("input_term", given.input_term, if_given(given.input_term, (rows, width))),
+        ("weight_ih", given.weight_ih, if_given(given.inputs, (width, entering))),
+        ("bias_ih", given.bias_ih, if_given(given.bias_ih, (width,))),
+        ("weight_hh", given.weight_hh, (width, hidden)),
+        ("bias_hh", given.bias_hh, if_given(given.bias_hh, (width,))),
+        ("initial_state", given.initial_state, (batch, hidden)),
+        ("initial_memory", given.initial_memory, (batch, hidden) if program.has_memory else None),
+        ("extra", given.extra, None if extra is None else (extra, hidden) if extra else (hidden,)),
+        ("mask", given.mask, if_given(given.mask, drawn(program.mask_constant, hidden))),
+        ("second_term", given.second_term, if_given(given.second_term, (rows, width))),
+        ("coefficients", given.coefficients, if_given(given.second_term, drawn(program.coefficients_constant, 1))),
+    ]
     for place, (kind, _, constant, count, *_) in enumerate(program.chain):
-        centroids, one, other = given.learnt[place], *given.drawn[2 * place : 2 * place + 2]
-        tensors |= {f"centroids {place}": centroids, f"draw {place}": one, f"second draw {place}": other}
-        chosen = kind == CENTROIDS
-        wanted_shapes[f"centroids {place}"] = (count, hidden) if chosen else None
-        has_draw = one is not None or not chosen
-        wanted_shapes[f"draw {place}"] = drawn(bool(constant), count if chosen else hidden) if has_draw else None
-        wanted_shapes[f"second draw {place}"] = drawn(bool(constant), hidden) if kind == ZONEOUT else None
-    _compare(tensors, wanted_shapes, given.weight_hh, program.replicas)
+        one, other = given.drawn[2 * place : 2 * place + 2]
+        shape = drawn(bool(constant), count if kind == CENTROIDS else hidden)
+        entries += [
+            (f"centroids {place}", given.learnt[place], (count, hidden) if kind == CENTROIDS else None),
+            (f"draw {place}", one, if_given(one, shape) if kind == CENTROIDS else shape),
+            (f"second draw {place}", other, shape if kind == ZONEOUT else None),
+        ]
+    lead = (program.replicas,) if program.replicas else ()
+    _compare([(name, tensor, None if shape is None else (*lead, *shape)) for name, tensor, shape in entries], given)
 
 
-def _compare(
-    tensors: Mapping[str, Tensor | None],
-    shapes: Mapping[str, tuple[int, ...] | None],
-    like: Tensor,
-    replicas: int,
-) -> None:
-    """Refuse tensors of other shapes, or of another dtype than one that is like them; None: there is none."""
-    lead = (replicas,) if replicas else ()
-    for name, tensor in tensors.items():
-        shape = shapes[name]
-        got, wanted = None if tensor is None else tuple(tensor.shape), None if shape is None else (*lead, *shape)
-        if got != wanted:
-            raise ShapeError(where=f"{_NAME} {name}", got=f"{got}", wanted=f"{wanted}")
-        if tensor is not None and tensor.dtype != like.dtype:
-            raise DtypeError(where=f"{_NAME} {name}", got=str(tensor.dtype), wanted=f"{like.dtype}, as weight_hh has")
+def _compare(entries: Sequence[_Entry], given: Operands) -> None:
+    """Refuse tensors of other shapes than they must have, or of another dtype than the recurrent weights."""
+    for name, tensor, shape in entries:
+        got = None if tensor is None else tuple(tensor.shape)
+        if got != shape:
+            raise ShapeError(where=f"{_NAME} {name}", got=f"{got}", wanted=f"{shape}")
+        if tensor is not None and tensor.dtype != given.weight_hh.dtype:
+            wanted = f"{given.weight_hh.dtype}, as weight_hh has"
+            raise DtypeError(where=f"{_NAME} {name}", got=str(tensor.dtype), wanted=wanted)
 
 
 # Autograd looks for tensors in lists that have nothing else, so operators get those that are there, and which they are.
@@ -138,19 +129,13 @@ def _operate_back(
     given = Operands.of(len(program.chain), iter(row))
     _check(program, given)
     of_states, of_final, of_memory, *of_kept = _shapes(program, given)
-    made = {"states": states, **{f"kept {place}": one for place, one in enumerate(kept)}}
-    made_shapes: dict[str, tuple[int, ...] | None] = {
-        "states": of_states,
-        **{f"kept {place}": shape for place, shape in enumerate(of_kept)},
-    }
-    incoming = dict(
-        zip(("gradient of states", "gradient of final state", "gradient of final memory"), grads, strict=True)
-    )
-    for name, shape in zip(incoming, (of_states, of_final, of_memory), strict=True):
-        made_shapes[name] = None if incoming[name] is None else shape
     if len(of_kept) != len(kept):
         raise ShapeError(where=_NAME, got=f"{len(kept)} tensors that were kept", wanted=f"{len(of_kept)}")
-    _compare(made | incoming, made_shapes, given.weight_hh, replicas=0)
+    entries: list[_Entry] = [("states", states, of_states)]
+    entries += [(f"kept {place}", *pair) for place, pair in enumerate(zip(kept, of_kept, strict=True))]
+    for grad, shape in zip(grads, (of_states, of_final, of_memory), strict=True):
+        entries.append(("gradient", grad, None if grad is None else shape))
+    _compare(entries, given)
     wanted = iter(needed)
     all_needed = [there and next(wanted) for there in present]
     with torch.autocast("cpu", enabled=False):

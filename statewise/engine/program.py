@@ -76,17 +76,14 @@ class Program:
     @property
     def has_memory(self) -> bool:
         """Whether the cell carries a memory."""
-        return self.cell in (1, 2)
+        return _TYPES[self.cell].has_memory
 
     @property
-    def peephole(self) -> bool:
-        """Whether the gates see the memory, by weights of the cell's own."""
-        return self.cell == 2
-
-    @property
-    def modrelu(self) -> bool:
-        """Whether the activation has a bias of its own."""
-        return self.cell == 0 and ACTIVATIONS[self.activation] == "modrelu"
+    def extra_rows(self) -> int | None:
+        """The rows of the cell's own parameter; 0 for a vector, None if it has none."""
+        type_ = _TYPES[self.cell]
+        cell = RNNCell(ACTIVATIONS[self.activation]) if type_ is RNNCell else type_()
+        return cell.extra_parameters[0][1] if cell.extra_parameters else None
 
     @property
     def apart(self) -> bool:
